@@ -15,7 +15,7 @@ exec 2> >(exec sed -u 's/^/#! /')
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
 export TEST_SECONDS=${TEST_SECONDS:-$TEST_TIMEOUT}
-export PERL5LIB=$REPOSITORY/test/t/lib${PERL5LIB:+:$PERL5LIB}
+export PERL5LIB=$REPOSITORY/test/t/lib:$REPOSITORY/test/integration/lib${PERL5LIB:+:$PERL5LIB}
 number=0
 
 limited() { server_run timeout --kill-after=10 "$TEST_TIMEOUT" "$@"; }

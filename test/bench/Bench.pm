@@ -2,16 +2,14 @@
 # results.
 package Bench;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Exporter 'import';
 use JSON::PP;
-use List::Util qw(max min);
+use List::Util qw(min);
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(QUICK compare server_of session_of sessions_of on_server loop names_array once
-    pgbench write_script figure progress tree_names finish_bench);
+    pgbench throughputs write_script figure progress tree_names finish_bench);
 
 # A short run: fewer repetitions, and less in each.
 use constant QUICK => !!$ENV{QUICK};
@@ -28,15 +26,13 @@ my $part = '';
 
 sub tree_names { return @trees }
 
-sub progress { my ($what) = @_; print {*STDERR} "\r\e[K$what" if -t STDERR; return }
+sub progress ($what) { print {*STDERR} "\r\e[K$what" if -t STDERR; return }
 
 # ---- Servers -------------------------------------------------------------------------------------
 
 # A server with the extension of a tree, for a purpose, perhaps with settings; the same purpose has
 # the same server.
-sub server_of {
-    my ($tree, $purpose, @settings) = @_;
-    $purpose //= '';
+sub server_of ($tree, $purpose = '', @settings) {
     return $servers{$tree}{$purpose} //= do {
         local $AdvisoryTest::Server::tree = $trees{$tree};
         my $server = own_server('max_locks_per_transaction=1024', 'max_connections=400', 'jit=off',
@@ -47,29 +43,25 @@ sub server_of {
 }
 
 # The session of a tree that runs what one session is enough for.
-sub session_of {
-    my ($tree) = @_;
+sub session_of ($tree) {
     return $sessions{$tree}[0] //= session(server => server_of($tree));
 }
 
 # So many more of them, which stay for the next measurement.
-sub sessions_of {
-    my ($tree, $count) = @_;
+sub sessions_of ($tree, $count) {
     $sessions{$tree}[$_] //= session(server => server_of($tree)) for 0 .. $count;
     return @{ $sessions{$tree} }[1 .. $count];
 }
 
 # A measurement on the server of each tree: code that is given a session.
-sub on_server {
-    my ($code) = @_;
-    return sub { my ($tree, $round) = @_; return $code->(session_of($tree), $round) };
+sub on_server ($code) {
+    return sub ($tree, $round) { return $code->(session_of($tree), $round) };
 }
 
 # A measurement with several results runs once for each tree and round.
-sub once {
-    my ($code) = @_;
+sub once ($code) {
     my %done;
-    return sub { my ($tree, $round) = @_; return $done{$tree}{$round} //= $code->($tree, $round) };
+    return sub ($tree, $round) { return $done{$tree}{$round} //= $code->($tree, $round) };
 }
 
 # ---- Comparing -----------------------------------------------------------------------------------
@@ -82,8 +74,7 @@ sub once {
 # return a number. What is kept is the median of the ratios of ours to theirs, and the quartiles.
 # 'at most' and 'at least' say what is promised. at => is the place on the x axis of a plot whose
 # name is series. Returns this tree's median.
-sub compare {
-    my (%how) = @_;
+sub compare (%how) {
     my %ratios;
     for my $round (1 .. $rounds) {
         progress("$part: $how{work}, $how{of} to $how{against}: round $round of $rounds");
@@ -104,16 +95,14 @@ sub compare {
     return median(@{ $ratios{this} });
 }
 
-sub missed {
-    my ($figure, $generosity) = @_;
+sub missed ($figure, $generosity) {
     return 1 if defined $figure->{'at most'}
         && $figure->{ratio} > $figure->{'at most'} * $generosity;
     return defined $figure->{'at least'} && $figure->{ratio} < $figure->{'at least'} / $generosity;
 }
 
 # Keeps and prints one line of the table.
-sub figure {
-    my (%figure) = @_;
+sub figure (%figure) {
     $figure{part} //= $part;
     $figure{tree} //= 'this';
     push @results, \%figure;
@@ -128,8 +117,7 @@ sub figure {
 }
 
 # Writes the results, and says whether all are near enough to what is promised.
-sub finish_bench {
-    my ($file, @parts) = @_;
+sub finish_bench ($file, @parts) {
     for my $name (@parts) {
         $part = $name;
         print "\n== $name\n";
@@ -151,14 +139,12 @@ sub finish_bench {
 # ---- What several parts measure with -------------------------------------------------------------
 
 # An array of so many names, as an SQL expression.
-sub names_array {
-    my ($count, $prefix) = @_;
+sub names_array ($count, $prefix) {
     return "ARRAY(SELECT '$prefix' || i FROM generate_series(1, $count) AS i)";
 }
 
 # Microseconds of a PL/pgSQL loop over an array, whose elements the statements call element.
-sub loop {
-    my ($session, $array, $type, @statements) = @_;
+sub loop ($session, $array, $type, @statements) {
     my $body = join ' ', map { "$_;" } @statements;
     $session->run(<<"SQL");
 DO \$\$
@@ -175,8 +161,7 @@ SQL
     return $session->value(q{SELECT current_setting('bench.us')});
 }
 
-sub write_script {
-    my ($server, $name, $text) = @_;
+sub write_script ($server, $name, $text) {
     my $file = "$server->{ADVISORY_EXT_TMP}/bench-$name.sql";
     open my $out, '>', $file or die "cannot write $file: $!\n";
     print {$out} "$text\n";
@@ -187,8 +172,7 @@ sub write_script {
 # Runs pgbench with these statements, of which each transaction takes one at random, so that
 # whatever else the machine does concerns all. Returns, for each, transactions per second of the
 # time that a client spent on it.
-sub pgbench {
-    my ($server, $clients, $seconds, $protocol, @scripts) = @_;
+sub pgbench ($server, $clients, $seconds, $protocol, @scripts) {
     local @ENV{qw(PGHOST PGPORT PGUSER PGDATABASE)} =
         @{$server}{qw(PGHOST PGPORT PGUSER PGDATABASE)};
     local $ENV{PGOPTIONS} = '-c advisory_ext.warn_no_transaction=off';
@@ -210,6 +194,14 @@ sub pgbench {
     }
     return [ map { $us[$_] ? 1e6 * $clients * $count[$_] / $us[$_]
         : die "pgbench ran nothing:\n$said" } 0 .. $#scripts ];
+}
+
+# A measurement for each of these statements, which run together on the server that the function
+# names.
+sub throughputs ($server_of, @how) {
+    my (undef, undef, undef, @scripts) = @how;
+    my $all = once(sub ($tree, @) { return pgbench($server_of->($tree), @how) });
+    return map { my $i = $_; sub { return $all->(@_)->[$i] } } 0 .. $#scripts;
 }
 
 1;

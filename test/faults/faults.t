@@ -8,12 +8,7 @@
 # more; the transaction, which holds locks and slots, commits although every request fails
 # meanwhile, and without having made one; the session can take a lock again, and the server has not
 # crashed.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000, MANY_LOCKS => 2000 };
 use constant HOLD => "SELECT advisory.lock('kept', 'lock'), advisory.xact_lock('kept', 'xact'),
@@ -64,22 +59,15 @@ my @cases = (
         xact_acquire try_xact_acquire)),
     { call => q(SELECT advisory.lease('taken', 'lease', '1 min', '2 ms')) },
     # What frees
-    { before => q(SELECT advisory.lock('n', 'a')), call => q(SELECT advisory.unlock('n', 'a')),
-        frees => 1 },
-    { before => q(SELECT advisory.lock_shared('n', 'a')),
-        call => q(SELECT advisory.unlock_shared('n', 'a')), frees => 1 },
-    { before => q(SELECT advisory.lock_key(42)), call => q(SELECT advisory.unlock_key(42)),
-        frees => 1 },
-    { before => q(SELECT advisory.lock_shared_key(42)),
-        call => q(SELECT advisory.unlock_shared_key(42)), frees => 1 },
-    { before => q(SELECT advisory.lock_all('n', ARRAY['a', 'b', 'c'])),
-        call => q(SELECT advisory.unlock_all('n', ARRAY['a', 'b'])), frees => 1 },
-    { before => q(SELECT advisory.lock_all('n', ARRAY['a', 'b', 'c'])),
-        call => q(SELECT advisory.unlock_all('n')), frees => 1 },
-    { call => q(SELECT advisory.unlock('n', 'not held')) },
-    { before => q(SELECT advisory.acquire('n', 'a', 3)),
-        call => q(SELECT advisory.release('n', 'a')), frees => 1 },
-    { call => q(SELECT advisory.release('n', 'not held')) },
+    (map {
+        { before => "SELECT advisory.$_->[0]", call => "SELECT advisory.$_->[1]", frees => 1 }
+    } [ q(lock('n', 'a')), q(unlock('n', 'a')) ],
+        [ q(lock_shared('n', 'a')), q(unlock_shared('n', 'a')) ],
+        [ 'lock_key(42)', 'unlock_key(42)' ], [ 'lock_shared_key(42)', 'unlock_shared_key(42)' ],
+        [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n', ARRAY['a', 'b'])) ],
+        [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n')) ],
+        [ q(acquire('n', 'a', 3)), q(release('n', 'a')) ]),
+    (map { { call => "SELECT advisory.$_('n', 'not held')" } } qw(unlock release)),
     # Questions
     (map { { call => "SELECT advisory.$_('taken', 'lock')" } } qw(holds hold_count is_locked
         holders)),
@@ -183,8 +171,7 @@ done_testing();
 
 # One case, in a session that uses the extension for the first time, and in the middle of a
 # transaction.
-sub check {
-    my ($case) = @_;
+sub check ($case) {
     for my $where ($case->{alone} ? 'alone' : qw(alone transaction)) {
         my $usual = attempt($case, $where, 0, 0);
         for my $how ('once', 'from then on') {
@@ -204,8 +191,7 @@ sub check {
 }
 
 # Makes the call while the n-th request fails. Returns the outcome.
-sub attempt {
-    my ($case, $where, $n, $forever) = @_;
+sub attempt ($case, $where, $n, $forever) {
     my $session = session();
     my $block = $where eq 'transaction';
     $session->run($block ? ('BEGIN', HOLD) : (), $case->{before} // ());
@@ -231,15 +217,13 @@ sub attempt {
     return \%result;
 }
 
-sub locks {
-    my ($session) = @_;
+sub locks ($session) {
     return $look->value(
         q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?), $session->pid);
 }
 
 # Returns the errors in an outcome.
-sub compare {
-    my ($case, $result, $usual) = @_;
+sub compare ($case, $result, $usual) {
     my @problems;
     my $failed = $result->{state} ne $usual->{state};
     my $most = $failed ? $result->{before} : $usual->{after};

@@ -15,10 +15,7 @@ public class Calls {
     static final UUID ID = UUID.fromString("00000000-0000-0000-0000-00000000000A");
     static final String NAME = "o'neill \\ \u2603";
 
-    /** Binds the parameters of one call. */
-    interface Binding {
-        void bind(PreparedStatement statement) throws SQLException;
-    }
+    static final String ESCAPE = "{call advisory.await_lock(?, ?)}";
 
     static Connection connection;
     static Connection watcher;
@@ -26,6 +23,10 @@ public class Calls {
 
     static void report(String what, Object got, Object expected) {
         System.out.println(what + "\t" + got + "\t" + expected);
+    }
+
+    static void says(String what, String text, String part) {
+        report(what + "says " + part, text.contains(part), true);
     }
 
     /** README's line. */
@@ -101,191 +102,154 @@ public class Calls {
         }
     }
 
-    /** A call, more often than prepareThreshold (5), after which the driver uses a named statement
-        and binary values. */
-    static void call(String what, int times, String sql, Binding binding, String expected,
-        Object... names) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            for (int time = 1; time <= times; time++) {
-                binding.bind(statement);
-                report(what + ", call " + time + ": result", result(statement), expected);
-                report(what + ", call " + time + ": those locks", held(), keys(names));
-                letGo();
+    /** A parameter that is not bound as its Java type says. */
+    interface Setter {
+        void set(PreparedStatement statement, int at) throws SQLException;
+    }
+
+    static Setter setNull(int type) {
+        return (statement, at) -> statement.setNull(at, type);
+    }
+
+    /** Without a type. */
+    static Setter setOther(Object value) {
+        return (statement, at) -> statement.setObject(at, value, Types.OTHER);
+    }
+
+    /** The driver's setObject() calls setString(), setLong() and so on for the value's type. */
+    static void bind(PreparedStatement statement, Object... values) throws SQLException {
+        for (int at = 1; at <= values.length; at++) {
+            Object value = values[at - 1];
+            if (value instanceof Setter) {
+                ((Setter) value).set(statement, at);
+            } else {
+                statement.setObject(at, value);
             }
         }
     }
 
-    static void call(String what, String sql, Binding binding, String expected,
-        Object... names) throws SQLException {
-        call(what, 1, sql, binding, expected, names);
+    /** A call with these values. If it is to be made so many times, that is more often than
+        prepareThreshold (5), after which the driver uses a named statement and binary values. */
+    static void call(String what, int times, PreparedStatement statement, String expected,
+        SortedSet<Long> locks, Object... values) throws SQLException {
+        for (int time = 1; time <= times; time++) {
+            bind(statement, values);
+            report(what + ", call " + time + ": result", result(statement), expected);
+            report(what + ", call " + time + ": those locks", held(), locks);
+            letGo();
+        }
+        statement.close();
+    }
+
+    static void call(String what, int times, String sql, String expected, SortedSet<Long> locks,
+        Object... values) throws SQLException {
+        call(what, times, connection.prepareStatement(sql), expected, locks, values);
+    }
+
+    static void call(String what, String sql, String expected, SortedSet<Long> locks,
+        Object... values) throws SQLException {
+        call(what, 1, sql, expected, locks, values);
     }
 
     static void takesValues() throws SQLException {
         for (String function : new String[] {"lock", "xact_lock", "try_lock", "try_xact_lock"}) {
             String two = "SELECT advisory." + function + "(?, ?)";
-            call(function + ", setString", 7, two,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "t", NAME);
-            call(function + ", setLong", 7, two,
-                s -> { s.setString(1, "jdbc"); s.setLong(2, 1L << 62); }, "t", 1L << 62);
-            call(function + ", setInt", 7, two,
-                s -> { s.setString(1, "jdbc"); s.setInt(2, -42); }, "t", -42);
-            call(function + ", setShort", two,
-                s -> { s.setString(1, "jdbc"); s.setShort(2, (short) 42); }, "t", 42);
-            call(function + ", setObject(UUID)", 7, two,
-                s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "t", ID);
-            call(function + ", setObject(String)", two,
-                s -> { s.setObject(1, "jdbc"); s.setObject(2, NAME); }, "t", NAME);
-            call(function + ", setObject(Long)", two,
-                s -> { s.setObject(1, "jdbc"); s.setObject(2, 42L); }, "t", 42);
-            call(function + ", setObject(OTHER), without a type", two,
-                s -> { s.setObject(1, "jdbc", Types.OTHER); s.setObject(2, NAME, Types.OTHER); },
-                "t", NAME);
-            String cast = "SELECT advisory." + function + "(?, ?, ?::interval)";
-            call(function + ", a timeout by setString and a cast", 7, cast,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
-                "t", NAME);
             String three = "SELECT advisory." + function + "(?, ?, ?)";
-            call(function + ", a timeout as PGInterval", 7, three,
-                s -> {
-                    s.setString(1, "jdbc");
-                    s.setLong(2, 42);
-                    s.setObject(3, new PGInterval("1 s"));
-                }, "t", 42);
-            call(function + ", a timeout without a type", three,
-                s -> {
-                    s.setString(1, "jdbc");
-                    s.setObject(2, ID);
-                    s.setObject(3, "1s", Types.OTHER);
-                }, "t", ID);
-            call(function + ", setNull(NULL) as the timeout", three,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.NULL); },
-                "t", NAME);
-            call(function + ", setNull(OTHER) as the timeout", three,
-                s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setNull(3, Types.OTHER); },
-                "t", 42);
+            String cast = "SELECT advisory." + function + "(?, ?, ?::interval)";
+            String with = function + ", ";
+            call(with + "setString", 7, two, "t", keys(NAME), "jdbc", NAME);
+            call(with + "setLong", 7, two, "t", keys(1L << 62), "jdbc", 1L << 62);
+            call(with + "setInt", 7, two, "t", keys(-42), "jdbc", -42);
+            call(with + "setShort", two, "t", keys(42), "jdbc", (short) 42);
+            call(with + "setObject(UUID)", 7, two, "t", keys(ID), "jdbc", ID);
+            call(with + "setObject(OTHER), without a type", two, "t", keys(NAME),
+                setOther("jdbc"), setOther(NAME));
+            call(with + "a timeout by setString and a cast", 7, cast, "t", keys(NAME),
+                "jdbc", NAME, "1s");
+            call(with + "a timeout as PGInterval", 7, three, "t", keys(42),
+                "jdbc", 42L, new PGInterval("1 s"));
+            call(with + "a timeout without a type", three, "t", keys(ID),
+                "jdbc", ID, setOther("1s"));
+            call(with + "setNull(NULL) as the timeout", three, "t", keys(NAME),
+                "jdbc", NAME, setNull(Types.NULL));
+            call(with + "setNull(OTHER) as the timeout", three, "t", keys(42),
+                "jdbc", 42L, setNull(Types.OTHER));
             // No cast leads from varchar to interval, in no function.
-            call(function + ", a timeout by setString alone", three,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
-                "42883");
+            call(with + "a timeout by setString alone", three, "42883", keys(), "jdbc", NAME, "1s");
         }
         String lock = "SELECT advisory.lock(?, ?)";
-        call("setNull(VARCHAR)", lock,
-            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.VARCHAR); }, "22004");
-        call("setNull(BIGINT)", lock,
-            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.BIGINT); }, "22004");
-        call("setNull(OTHER)", lock,
-            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.OTHER); }, "22004");
-        call("setString(null)", lock,
-            s -> { s.setString(1, "jdbc"); s.setString(2, null); }, "22004");
-        call("setObject(null)", lock,
-            s -> { s.setString(1, "jdbc"); s.setObject(2, null); }, "22004");
-        call("a cast to text", "SELECT advisory.lock(?::text, ?::text)",
-            s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "t", 42);
-        call("a cast to uuid", "SELECT advisory.lock(?, ?::uuid)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, ID.toString().toUpperCase()); }, "t", ID);
+        for (int type : new int[] {Types.VARCHAR, Types.BIGINT, Types.OTHER}) {
+            call("setNull(" + type + ")", lock, "22004", keys(), "jdbc", setNull(type));
+        }
+        Setter noString = (statement, at) -> statement.setString(at, null);
+        call("setString(null)", lock, "22004", keys(), "jdbc", noString);
+        call("setObject(null)", lock, "22004", keys(), "jdbc", null);
+        call("a cast to text", "SELECT advisory.lock(?::text, ?::text)", "t", keys(42),
+            "jdbc", 42L);
+        call("a cast to uuid", "SELECT advisory.lock(?, ?::uuid)", "t", keys(ID),
+            "jdbc", ID.toString().toUpperCase());
         try (PreparedStatement statement = connection.prepareStatement(lock)) {
             // The driver has to prepare it again, for another function.
             for (int time = 0; time < 14; time++) {
-                statement.setString(1, "jdbc");
-                if (time % 2 == 0) {
-                    statement.setLong(2, 42);
-                } else {
-                    statement.setString(2, NAME);
-                }
+                Object name = time % 2 == 0 ? (Object) 42L : NAME;
+                bind(statement, "jdbc", name);
                 report("types in turn", result(statement), "t");
-                report("types in turn: that lock", held(), time % 2 == 0 ? keys(42) : keys(NAME));
+                report("types in turn: that lock", held(), keys(name));
                 letGo();
             }
         }
         call("lock and unlock in one statement",
-            "SELECT advisory.lock(?, ?) AND advisory.unlock(?, ?)", s -> {
-                s.setString(1, "jdbc");
-                s.setLong(2, 42);
-                s.setString(3, "jdbc");
-                s.setString(4, "42");
-            }, "t");
+            "SELECT advisory.lock(?, ?) AND advisory.unlock(?, ?)", "t", keys(),
+            "jdbc", 42L, "jdbc", "42");
     }
 
     static void takesArrays() throws SQLException {
         String all = "SELECT advisory.lock_all(?, ?)";
         for (String type : new String[] {"text", "varchar"}) {
-            Array names = connection.createArrayOf(type, new String[] {"b", "a", NAME});
-            call("lock_all, " + type + "[]", 7, all,
-                s -> { s.setString(1, "jdbc"); s.setArray(2, names); }, "t", "a", "b", NAME);
+            call("lock_all, " + type + "[]", 7, all, "t", keys("a", "b", NAME),
+                "jdbc", connection.createArrayOf(type, new String[] {"b", "a", NAME}));
         }
         Array longs = connection.createArrayOf("bigint", new Long[] {3L, 1L, 1L << 62});
-        call("lock_all, bigint[]", 7, all,
-            s -> { s.setString(1, "jdbc"); s.setArray(2, longs); }, "t", 1, 3, 1L << 62);
-        Array integers = connection.createArrayOf("integer", new Integer[] {3, 1});
-        call("lock_all, integer[]", 7, all,
-            s -> { s.setString(1, "jdbc"); s.setArray(2, integers); }, "t", 1, 3);
+        call("lock_all, bigint[]", 7, all, "t", keys(1, 3, 1L << 62), "jdbc", longs);
+        call("lock_all, integer[]", 7, all, "t", keys(1, 3),
+            "jdbc", connection.createArrayOf("integer", new Integer[] {3, 1}));
         Array ids = connection.createArrayOf("uuid", new UUID[] {ID});
-        call("lock_all, uuid[]", 7, all,
-            s -> { s.setString(1, "jdbc"); s.setArray(2, ids); }, "t", ID);
-        Array none = connection.createArrayOf("text", new String[] {});
-        call("lock_all, an empty array", all,
-            s -> { s.setString(1, "jdbc"); s.setArray(2, none); }, "t");
-        Array hole = connection.createArrayOf("text", new String[] {"a", null});
-        call("lock_all, a null in it", all,
-            s -> { s.setString(1, "jdbc"); s.setArray(2, hole); }, "22004");
-        call("lock_all, setObject(String[])", all, s -> {
-            s.setString(1, "jdbc");
-            s.setObject(2, new String[] {"a", "b"});
-        }, "t", "a", "b");
-        call("lock_all, setObject(long[])", all,
-            s -> { s.setString(1, "jdbc"); s.setObject(2, new long[] {1, 2}); }, "t", 1, 2);
-        call("lock_all, text of an array", all,
-            s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); }, "t", "a", "b");
-        call("try_lock_any", 7, "SELECT * FROM advisory.try_lock_any(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setArray(2, longs); s.setInt(3, 2); }, "3 1", 1, 3);
-        call("try_lock_any, uuid[]", "SELECT * FROM advisory.try_lock_any(?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setArray(2, ids); }, ID.toString(), ID);
+        call("lock_all, uuid[]", 7, all, "t", keys(ID), "jdbc", ids);
+        call("lock_all, an empty array", all, "t", keys(),
+            "jdbc", connection.createArrayOf("text", new String[] {}));
+        call("lock_all, a null in it", all, "22004", keys(),
+            "jdbc", connection.createArrayOf("text", new String[] {"a", null}));
+        call("lock_all, setObject(String[])", all, "t", keys("a", "b"),
+            "jdbc", new String[] {"a", "b"});
+        call("lock_all, setObject(long[])", all, "t", keys(1, 2), "jdbc", new long[] {1, 2});
+        call("lock_all, text of an array", all, "t", keys("a", "b"), "jdbc", "{a,b}");
+        call("try_lock_any", 7, "SELECT * FROM advisory.try_lock_any(?, ?, ?)", "3 1", keys(1, 3),
+            "jdbc", longs, 2);
+        call("try_lock_any, uuid[]", "SELECT * FROM advisory.try_lock_any(?, ?)", ID.toString(),
+            keys(ID), "jdbc", ids);
     }
 
     static void awaits() throws SQLException {
         String one = "CALL advisory.await_lock(?, ?)";
-        call("CALL, setString", 7, one,
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
-        call("CALL, setLong", 7, one,
-            s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "done", 42);
-        call("CALL, setObject(UUID)", 7, one,
-            s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "done", ID);
-        call("CALL, without types", one, s -> {
-            s.setObject(1, "jdbc", Types.OTHER);
-            s.setObject(2, NAME, Types.OTHER);
-        }, "done", NAME);
-        call("CALL, a timeout in it", 7, "CALL advisory.await_lock(?, ?, '10 min')",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
-        call("CALL, a timeout by a cast", 7, "CALL advisory.await_lock(?, ?, ?::interval)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "10 min"); },
-            "done", NAME);
-        call("CALL, a timeout as PGInterval", 7, "CALL advisory.await_lock(?, ?, ?)",
-            s -> {
-                s.setString(1, "jdbc");
-                s.setString(2, NAME);
-                s.setObject(3, new PGInterval("10 min"));
-            }, "done", NAME);
-        call("CALL, setNull(OTHER) as the timeout", "CALL advisory.await_lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.OTHER); },
-            "done", NAME);
-        try (CallableStatement statement = connection.prepareCall(one)) {
-            for (int time = 1; time <= 7; time++) {
-                statement.setString(1, "jdbc");
-                statement.setString(2, NAME);
-                report("prepareCall(CALL), call " + time, result(statement), "done");
-                report("prepareCall(CALL): that lock, call " + time, held(), keys(NAME));
-                letGo();
-            }
-        }
+        String two = "CALL advisory.await_lock(?, ?, ?)";
+        call("CALL, setString", 7, one, "done", keys(NAME), "jdbc", NAME);
+        call("CALL, setLong", 7, one, "done", keys(42), "jdbc", 42L);
+        call("CALL, setObject(UUID)", 7, one, "done", keys(ID), "jdbc", ID);
+        call("CALL, without types", one, "done", keys(NAME), setOther("jdbc"), setOther(NAME));
+        call("CALL, a timeout in it", 7, "CALL advisory.await_lock(?, ?, '10 min')", "done",
+            keys(NAME), "jdbc", NAME);
+        call("CALL, a timeout by a cast", 7, "CALL advisory.await_lock(?, ?, ?::interval)", "done",
+            keys(NAME), "jdbc", NAME, "10 min");
+        call("CALL, a timeout as PGInterval", 7, two, "done", keys(NAME),
+            "jdbc", NAME, new PGInterval("10 min"));
+        call("CALL, setNull(OTHER) as the timeout", two, "done", keys(NAME),
+            "jdbc", NAME, setNull(Types.OTHER));
+        call("prepareCall(CALL)", 7, connection.prepareCall(one), "done", keys(NAME),
+            "jdbc", NAME);
         // JDBC's own escape is made into a SELECT, unless the connection says
         // escapeSyntaxCallMode=callIfNoReturn.
-        try (CallableStatement statement =
-                connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
-            statement.setString(1, "jdbc");
-            statement.setString(2, NAME);
-            report("prepareCall({call}) of a procedure", result(statement), "42809");
-        }
-        letGo();
+        call("prepareCall({call}) of a procedure", 1, connection.prepareCall(ESCAPE), "42809",
+            keys(), "jdbc", NAME);
         try (CallableStatement statement =
                 connection.prepareCall("{? = call advisory.lock(?, ?)}")) {
             statement.registerOutParameter(1, Types.BIT);
@@ -296,10 +260,8 @@ public class Calls {
             report("prepareCall({? = call}) of a function: that lock", held(), keys(42));
         }
         letGo();
-        try (Statement statement = connection.createStatement()) {
-            statement.execute("CALL advisory.await_lock('jdbc', 'a')");
-            report("a plain statement", held(), keys("a"));
-        }
+        run(connection, "CALL advisory.await_lock('jdbc', 'a')");
+        report("a plain statement", held(), keys("a"));
         letGo();
     }
 
@@ -307,23 +269,23 @@ public class Calls {
         an answer. */
     static void awaitsInTransactions() throws SQLException {
         String sql = "CALL advisory.await_lock(?, ?)";
-        Binding binding = s -> { s.setString(1, "jdbc"); s.setString(2, "a"); };
         connection.setAutoCommit(false);
-        call("CALL in a transaction", 7, sql, binding, "done", "a");
+        call("CALL in a transaction", 7, sql, "done", keys("a"), "jdbc", "a");
         run(connection, "SELECT count(*) FROM pg_class");
-        call("CALL after a query", sql, binding, "done", "a");
+        call("CALL after a query", sql, "done", keys("a"), "jdbc", "a");
         run(connection, "CREATE TEMPORARY TABLE written ()");
-        call("CALL after writing", sql, binding, "25001");
+        call("CALL after writing", sql, "25001", keys(), "jdbc", "a");
         try (Statement cursor = connection.createStatement()) {
             cursor.setFetchSize(5);         // a portal, of which a few rows are fetched at a time
             try (ResultSet rows = cursor.executeQuery("SELECT * FROM pg_class")) {
                 rows.next();
-                call("CALL beside a result that is still being fetched", sql, binding, "25001");
+                call("CALL beside a result that is still being fetched", sql, "25001", keys(),
+                    "jdbc", "a");
             }
         }
         letGo();
         connection.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
-        call("CALL in REPEATABLE READ", sql, binding, "25001");
+        call("CALL in REPEATABLE READ", sql, "25001", keys(), "jdbc", "a");
         connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
         connection.setAutoCommit(true);
         try (Statement batch = connection.createStatement()) {
@@ -346,8 +308,7 @@ public class Calls {
                 connection.setAutoCommit(autocommit);
                 String what = sql + (autocommit ? ", autocommit: " : ", in a transaction: ");
                 try (PreparedStatement statement = connection.prepareStatement(sql)) {
-                    statement.setString(1, "jdbc");
-                    statement.setString(2, "taken");
+                    bind(statement, "jdbc", "taken");
                     statement.execute();
                     report(what + "fails", false, true);
                 } catch (PSQLException error) {
@@ -356,14 +317,11 @@ public class Calls {
                     report(what + "SQLState", error.getSQLState(), "55P03");
                     report(what + "schema and constraint",
                         server.getSchema() + "/" + server.getConstraint(), "jdbc/taken");
-                    report(what + "message",
-                        server.getMessage().contains("advisory lock \"jdbc/taken\""), true);
-                    report(what + "detail",
-                        server.getDetail().contains("Process " + holder + " of role ")
-                        && server.getDetail().contains("application \"watcher\""), true);
-                    report(what + "hint",
-                        server.getHint().contains(
-                            "advisory.terminate_holder('jdbc', 'taken', " + holder + ")"), true);
+                    says(what, server.getMessage(), "advisory lock \"jdbc/taken\"");
+                    says(what, server.getDetail(), "Process " + holder + " of role ");
+                    says(what, server.getDetail(), "application \"watcher\"");
+                    says(what, server.getHint(),
+                        "advisory.terminate_holder('jdbc', 'taken', " + holder + ")");
                 }
                 letGo();
                 report(what + "nothing is held", held(), keys());
@@ -371,8 +329,8 @@ public class Calls {
         }
         connection.setAutoCommit(false);
         call("try_lock, and the transaction goes on", 7,
-            "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class",
-            s -> { s.setString(1, "jdbc"); s.setString(2, "taken"); }, "t");
+            "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class", "t", keys(),
+            "jdbc", "taken");
         connection.setAutoCommit(true);
         for (String sql : new String[] {
                 "SELECT advisory.lock('jdbc', 'taken')",
@@ -450,52 +408,40 @@ public class Calls {
         connection.setAutoCommit(true);
     }
 
+    static void connect(String url, String settings) throws SQLException {
+        connection = DriverManager.getConnection(url + "&ApplicationName=calls" + settings);
+        pid = pidOf(connection);
+    }
+
     static void withOtherSettings(String url) throws SQLException {
-        connection = DriverManager.getConnection(
-            url + "&ApplicationName=calls&stringtype=unspecified");
-        pid = pidOf(connection);
-        call("stringtype=unspecified, lock", 7, "SELECT advisory.lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
-            "t", NAME);
-        call("stringtype=unspecified, a number", 7, "SELECT advisory.lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setString(3, "1s"); }, "t", 42);
-        call("stringtype=unspecified, digits", "SELECT advisory.lock(?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, "42"); }, "t", 42);
-        call("stringtype=unspecified, lock_all", 7, "SELECT advisory.lock_all(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); s.setString(3, "1s"); },
-            "t", "a", "b");
-        call("stringtype=unspecified, CALL", 7, "CALL advisory.await_lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
-            "done", NAME);
+        connect(url, "&stringtype=unspecified");
+        String lock = "SELECT advisory.lock(?, ?, ?)";
+        call("stringtype=unspecified, lock", 7, lock, "t", keys(NAME), "jdbc", NAME, "1s");
+        call("stringtype=unspecified, a number", 7, lock, "t", keys(42), "jdbc", 42L, "1s");
+        call("stringtype=unspecified, digits", "SELECT advisory.lock(?, ?)", "t", keys(42),
+            "jdbc", "42");
+        call("stringtype=unspecified, lock_all", 7, "SELECT advisory.lock_all(?, ?, ?)", "t",
+            keys("a", "b"), "jdbc", "{a,b}", "1s");
+        call("stringtype=unspecified, CALL", 7, "CALL advisory.await_lock(?, ?, ?)", "done",
+            keys(NAME), "jdbc", NAME, "1s");
         connection.close();
 
-        // The simple protocol: the driver writes values into the statement.
-        connection = DriverManager.getConnection(
-            url + "&ApplicationName=calls&preferQueryMode=simple");
-        pid = pidOf(connection);
-        call("preferQueryMode=simple, lock", "SELECT advisory.lock(?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "t", NAME);
-        call("preferQueryMode=simple, a number", "SELECT advisory.lock(?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "t", 42);
-        call("preferQueryMode=simple, CALL", "CALL advisory.await_lock(?, ?, '1s')",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
+        // The driver writes values into the statement.
+        connect(url, "&preferQueryMode=simple");
+        String await = "CALL advisory.await_lock(?, ?, '1s')";
+        call("the simple protocol, lock", "SELECT advisory.lock(?, ?)", "t", keys(NAME),
+            "jdbc", NAME);
+        call("the simple protocol, a number", "SELECT advisory.lock(?, ?)", "t", keys(42),
+            "jdbc", 42L);
+        call("the simple protocol, CALL", await, "done", keys(NAME), "jdbc", NAME);
         connection.setAutoCommit(false);
-        call("preferQueryMode=simple, CALL in a transaction",
-            "CALL advisory.await_lock(?, ?, '1s')",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
+        call("the simple protocol, CALL in a transaction", await, "done", keys(NAME),
+            "jdbc", NAME);
         connection.close();
 
-        connection = DriverManager.getConnection(
-            url + "&ApplicationName=calls&escapeSyntaxCallMode=callIfNoReturn");
-        pid = pidOf(connection);
-        try (CallableStatement statement =
-                connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
-            statement.setString(1, "jdbc");
-            statement.setString(2, NAME);
-            report("escapeSyntaxCallMode=callIfNoReturn, prepareCall({call})",
-                result(statement), "done");
-            report("escapeSyntaxCallMode=callIfNoReturn: that lock", held(), keys(NAME));
-        }
+        connect(url, "&escapeSyntaxCallMode=callIfNoReturn");
+        call("escapeSyntaxCallMode=callIfNoReturn, prepareCall({call})", 1,
+            connection.prepareCall(ESCAPE), "done", keys(NAME), "jdbc", NAME);
         connection.close();
     }
 
@@ -503,17 +449,15 @@ public class Calls {
         String url = arguments[0];
         System.setOut(new java.io.PrintStream(System.out, true, "UTF-8"));
         watcher = DriverManager.getConnection(url + "&ApplicationName=watcher");
-        connection = DriverManager.getConnection(url + "&ApplicationName=calls");
-        pid = pidOf(connection);
+        connect(url, "");
         connection.setAutoCommit(false);
         takesValues();
         takesArrays();
         connection.setAutoCommit(true);
         call("with autocommit, a transaction-level lock is gone at once",
-            "SELECT advisory.xact_lock('jdbc', ?)",
-            s -> s.setString(1, NAME), "t");
-        call("with autocommit, a session-level lock is not", "SELECT advisory.lock('jdbc', ?)",
-            s -> s.setString(1, NAME), "t", NAME);
+            "SELECT advisory.xact_lock('jdbc', ?)", "t", keys(), NAME);
+        call("with autocommit, a session-level lock is not", "SELECT advisory.lock('jdbc', ?)", "t",
+            keys(NAME), NAME);
         awaits();
         awaitsInTransactions();
         failsAsAProgramExpects();

@@ -73,19 +73,13 @@ def takes_values():
                             ('a timedelta', datetime.timedelta(milliseconds=1500)), ('None', None)):
             try_locks(f'{function}, {form} as the timeout',
                       f"SELECT advisory.{function}('py', 'a', %s)", [value], [True], ['a'])
-    report('a bare number is no timeout',
-           call("SELECT advisory.lock('py', 'a', %s)", 5000), '42883')
-    connection.rollback()
-    report('None is no name', call("SELECT advisory.lock('py', %s)", None), '22004')
-    connection.rollback()
-    report('nor is the empty string', call("SELECT advisory.lock('py', %s)", ''), '22023')
-    connection.rollback()
-    report('nor a list', call("SELECT advisory.lock('py', %s)", ['a', 'b']), '42883')
-    connection.rollback()
-    report('by named arguments',
-           call("SELECT advisory.lock(namespace => 'py', name => %s, timeout => %s)", 'a', '1s'),
-           [True])
-    let_go()
+    try_locks('a bare number is no timeout', "SELECT advisory.lock('py', 'a', %s)", [5000],
+              '42883', [])
+    for value, error in ((None, '22004'), ('', '22023'), (['a', 'b'], '42883')):
+        try_locks(f'{value!r} is no name', "SELECT advisory.lock('py', %s)", [value], error, [])
+    try_locks('by named arguments',
+              "SELECT advisory.lock(namespace => 'py', name => %s, timeout => %s)", ['a', '1s'],
+              [True], ['a'])
 
 
 def takes_lists():
@@ -150,30 +144,24 @@ def fails_as_a_program_expects():
         for function in ('lock', 'xact_lock', 'lock_shared'):
             for timeout in ('0s', datetime.timedelta(milliseconds=20)):
                 try:
-                    call_cursor = connection.cursor()
-                    call_cursor.execute(
+                    connection.cursor().execute(
                         f"SELECT advisory.{function}('py', 'taken', %s)", (timeout,))
                     report(f'{function} of what is taken', 'nothing was raised', '')
                 except psycopg2.errors.LockNotAvailable as error:
                     diag = error.diag
-                    report(f'{function}: SQLSTATE',
-                           (error.pgcode, diag.severity), ('55P03', 'ERROR'))
                     report(f'{function}: fields',
-                           (diag.schema_name, diag.constraint_name, diag.table_name),
-                           ('py', 'taken', None))
-                    report(f'{function}: who',
-                           f'Process {watcher.info.backend_pid} of role' in diag.message_detail,
-                           True)
-                    report(f'{function}: its application',
-                           'application "watcher"' in diag.message_detail, True)
-                    report(f'{function}: what to do',
-                           f"advisory.terminate_holder('py', 'taken', {watcher.info.backend_pid})"
-                           in diag.message_hint, True)
+                           (error.pgcode, diag.severity, diag.schema_name, diag.constraint_name,
+                            diag.table_name), ('55P03', 'ERROR', 'py', 'taken', None))
+                    holder = watcher.info.backend_pid
+                    for part, text in (
+                            (f'Process {holder} of role', diag.message_detail),
+                            ('application "watcher"', diag.message_detail),
+                            (f"advisory.terminate_holder('py', 'taken', {holder})",
+                             diag.message_hint)):
+                        report(f'{function} says {part}', part in text, True)
                 connection.rollback()
-        report('lock_all names the one that is taken',
-               call("SELECT advisory.lock_all('py', %s, '0s')", ['free', 'taken']), '55P03')
-        report('and holds nothing', held(), [])
-        connection.rollback()
+        try_locks('lock_all of one that is taken', "SELECT advisory.lock_all('py', %s, '0s')",
+                  [['free', 'taken']], '55P03', [])
         report('try_lock is false', call("SELECT advisory.try_lock('py', 'taken')"), [False])
         report('and the transaction goes on',
                connection.info.transaction_status == TRANSACTION_STATUS_INTRANS, True)
@@ -186,6 +174,11 @@ def fails_as_a_program_expects():
         report('statement_timeout', call("SELECT advisory.lock('py', 'taken')"), '57014')
         connection.rollback()
         cursor.execute("SELECT advisory.unlock('py', 'taken')")
+
+
+def try_await(form, error=None):
+    try_locks(form, "CALL advisory.await_lock('py', 'a', '1s')", [], error or [],
+              [] if error else ['a'])
 
 
 def awaits():
@@ -208,25 +201,19 @@ def awaits():
     connection.autocommit = False
 
     # psycopg2 sends BEGIN first: that is fine, too.
-    try_locks(
-        'await_lock in a transaction', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
+    try_await('await_lock in a transaction')
     call('SELECT count(*) FROM pg_class')
-    try_locks(
-        'await_lock after a query', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
+    try_await('await_lock after a query')
     call('CREATE TEMPORARY TABLE written ()')
-    try_locks(
-        'await_lock after writing', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_await('await_lock after writing', '25001')
     connection.cursor('named').execute('SELECT * FROM pg_class')
-    try_locks('await_lock beside a named cursor',
-              "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_await('await_lock beside a named cursor', '25001')
     for level in ('REPEATABLE READ', 'SERIALIZABLE'):
         connection.set_session(isolation_level=level)
-        try_locks(
-            f'await_lock in {level}', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+        try_await(f'await_lock in {level}', '25001')
         connection.set_session(isolation_level='DEFAULT')
     connection.set_session(isolation_level='SERIALIZABLE', autocommit=True)
-    try_locks('await_lock, SERIALIZABLE and autocommit',
-              "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_await('await_lock, SERIALIZABLE and autocommit', '25001')
     connection.set_session(isolation_level='DEFAULT', autocommit=True)
 
     with watcher.cursor() as cursor:

@@ -2,23 +2,17 @@
 # The JavaScript of doc/coming-from-pg_advisory_lock.md, as it stands there, with Node and
 # node-postgres: the old and the new code exclude each other, and the test with two sessions passes,
 # and fails without the lock.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use File::Temp qw(tempdir);
-use NodeProgram;
+use FindBin;
+use Launch;
 use Page;
 use Programs;
-use Test::More;
 
 plan skip_all => 'there is no Node with node-postgres here' unless node_modules();
 
 create_database();
 my $look = session();
-my $dir = tempdir(CLEANUP => 1);
 
 my ($old, $new, $two_sessions, @more) = map { $_->{text} } grep { $_->{language} eq 'js' }
     Page->new("$FindBin::Bin/../../doc/coming-from-pg_advisory_lock.md")->others;
@@ -27,19 +21,14 @@ like($new, qr/advisory[.]lock_key/, '... the new code');
 like($two_sessions, qr/function testTwoSessions/, '... and a test with two sessions');
 is(scalar @more, 0, '... and nothing else');
 
-# Runs a program, and returns its exit status and what it said.
-sub node {
-    my ($name, $source) = @_;
-    open my $out, '>:encoding(UTF-8)', "$dir/$name.js" or die "cannot write $dir/$name.js: $!\n";
-    print {$out} $source;
-    close $out or die "cannot write $dir/$name.js: $!\n";
-    my $program = NodeProgram->start(program => ["$dir/$name.js"]);
-    return ($program->finish, $program->output);
+# Runs a program, and returns what it said and its exit code.
+sub node ($name, $source) {
+    return launch_node(spew(scratch() . "/$name.js", $source))->finish;
 }
 
 # ---- Old and new code side by side ---------------------------------------------------------------
 
-my ($status, $said) = node('beside', <<"JS");
+my ($said, $status) = node('beside', <<"JS");
 const assert = require('node:assert');
 const { Client } = require('pg');
 const old = (() => {
@@ -104,12 +93,12 @@ is($look->value(q{SELECT count(*) FROM advisory.locks}), 0, '... and nothing is 
 
 my $run = "\ntestTwoSessions().then(() => console.log('passed'), (error) => "
     . "{ console.error(error.message); process.exit(1); });\n";
-($status, $said) = node('two', $two_sessions . $run);
+($said, $status) = node('two', $two_sessions . $run);
 is($status, 0, 'the test with two sessions passes');
 is($said, "passed\n", '... and says so');
 my $without = $two_sessions =~ s/SELECT advisory\.xact_lock\('invoice', 42\)/SELECT 42/r;
 isnt($without, $two_sessions, 'without the lock');
-($status, $said) = node('without', $without . $run);
+($said, $status) = node('without', $without . $run);
 isnt($status, 0, '... it fails');
 like($said, qr/Missing expected rejection/, '... because nobody is kept out');
 done_testing();

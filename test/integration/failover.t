@@ -11,15 +11,12 @@
 #   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the
 #                             machine's (with libfaketime)
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Cluster;
 use Launch;
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $python = python('psycopg2');
@@ -31,8 +28,7 @@ plan skip_all => Cluster::missing() if Cluster::missing();
 plan skip_all => 'there is no psycopg2 here' unless $python;
 alarm 60 + @modes * ($seconds || 60 * $cycles) + @modes * 60;
 
-sub figures_of {
-    my ($mode) = @_;
+sub figures_of ($mode) {
     my $begun = time;
     my $cluster = Cluster->new(
         synchronous => $mode eq 'sync', clocks => [ split ' ', $ENV{FAILOVER_CLOCKS} // '' ]);

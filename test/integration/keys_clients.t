@@ -1,24 +1,17 @@
 #!/usr/bin/env perl
 # Any language computes the same key as the server in one line. The lines are those of doc/locks.md.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
+use FindBin;
 use Encode qw(encode_utf8);
-use File::Temp qw(tempdir);
-use Test::More;
+use Launch;
+use Programs;
 
 # What the page shows, without comments.
 my %shown = map { $_ => shown($_) } qw(js python java);
 
-sub shown {
-    my ($language) = @_;
-    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../doc/locks.md"
-        or die "cannot read locks.md: $!\n";
-    local $/ = undef;
-    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms
+sub shown ($language) {
+    my ($block) = slurp("$FindBin::Bin/../../doc/locks.md") =~ /^```$language\n(.*?)^```/ms
         or die "doc/locks.md does not show the key in $language\n";
     return join '', grep { /\S/ } map { s{\s*(?://|#) .*|\s+$}{}gsr } split /\n/, $block;
 }
@@ -72,28 +65,28 @@ sub random_text { return join '', map { $alphabet[ rand @alphabet ] } 1 .. 1 + r
 create_database();
 my $server = session();
 for my $vector (@vectors) {
-    is($server->value('SELECT advisory.key(?::text, ?::text)', @$vector[ 0, 1 ]), $vector->[2],
-        encode_utf8("the server: @$vector[0, 1]"));
+    $server->shows('SELECT advisory.key(?::text, ?::text)', $vector->[2],
+        encode_utf8("the server: @$vector[0, 1]"), @$vector[ 0, 1 ]);
 }
-is($server->value("SELECT advisory.key('invoice-generation')"), '-8670053900832782221',
-    'the server: a name alone');
-is($server->value("SELECT advisory.key('user', 42)"), '8907056734076048704', 'the server: an id');
-is($server->value("SELECT advisory.key('order', '00000000-0000-0000-0000-000000000001'::uuid)"),
-    '-3943673449234501271', 'the server: a uuid');
+for my $case ([ q{'invoice-generation'}, '-8670053900832782221', 'a name alone' ],
+    [ q{'user', 42}, '8907056734076048704', 'an id' ],
+    [ q{'order', '00000000-0000-0000-0000-000000000001'::uuid}, '-3943673449234501271', 'a uuid' ])
+{
+    my ($arguments, $key, $what) = @$case;
+    $server->shows("SELECT advisory.key($arguments)", $key, "the server: $what");
+}
 
 my @names = (@vectors, @random);
 my @expected = map { $server->value('SELECT advisory.key(?::text, ?::text)', @$_[ 0, 1 ]) } @names;
-my $input = join '', map { encode_utf8("$_->[0]\n$_->[1]\n") } @names;
-my $directory = tempdir(CLEANUP => 1);
+my $input = spew(scratch() . '/input', join '', map { "$_->[0]\n$_->[1]\n" } @names);
 
 for my $language (sort keys %PROGRAMS) {
     SKIP: {
         skip "$language is not installed", 1
             unless program($language) && system("$language --version >/dev/null 2>&1") == 0;
         my ($file, $source) = @{ $PROGRAMS{$language} };
-        write_file("$directory/$file", encode_utf8($source));
-        write_file("$directory/input", $input);
-        my @keys = split /\n/, `$language $directory/$file <$directory/input 2>&1`;
+        my $program = spew(scratch() . "/$file", $source);
+        my @keys = split /\n/, `$language $program <$input 2>&1`;
         is_deeply(\@keys, \@expected, "$language: the same keys as the server's")
             or diag("seed $seed");
     }
@@ -103,15 +96,7 @@ for my $language (sort keys %PROGRAMS) {
 my $key = $expected[0];
 my $client = session();
 $client->value('SELECT pg_advisory_lock(?::bigint)', $key);
-is($server->value("SELECT advisory.try_lock('billing', 'invoice:42')"), 0,
+$server->shows("SELECT advisory.try_lock('billing', 'invoice:42')", 0,
     'a client that locks the key has the named lock');
 
 done_testing();
-
-sub write_file {
-    my ($name, $content) = @_;
-    open my $file, '>', $name or die "$name: $!\n";
-    print {$file} $content;
-    close $file or die "$name: $!\n";
-    return;
-}

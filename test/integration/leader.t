@@ -3,14 +3,9 @@
 # leader loses its connection in every possible way. Each time another candidate leads within a
 # second. There are never two leaders, even if the old leader's process was stopped, or the server
 # did not answer it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use NodeProgram;
+use Launch;
 use Programs;
-use Test::More;
 
 use constant { SECONDS => 1, ATTEMPTS => 3 };
 
@@ -23,28 +18,18 @@ my ($table) = slurp(examples('node/leader-election.js')) =~ m{^//\s+(CREATE TABL
     or die "the example has no table\n";
 $look->run($table =~ s{^//}{}gmr);
 
-sub slurp {
-    my ($name) = @_;
-    open my $file, '<', $name or die "$name: $!\n";
-    local $/ = undef;
-    return <$file>;
-}
-
 my %candidates;
-sub candidate {
-    my ($name) = @_;
-    $candidates{$name} =
-        NodeProgram->start(program => [ examples('node/leader-election.js'), $name ]);
+sub candidate ($name) {
+    $candidates{$name} = launch_node(examples('node/leader-election.js'), $name);
     return;
 }
 
 # The term after a number: its own number, the leader, and the server's process, as soon as that one
 # has the lock and says so.
-sub term_after {
-    my ($number) = @_;
+sub term ($after = 0) {
     my $rows;
     wait_until('somebody leads', sub {
-        $rows = $look->rows(<<'SQL', $number);
+        $rows = $look->rows(<<'SQL', $after);
             SELECT number, leader, pid
             FROM (SELECT * FROM term ORDER BY number DESC LIMIT 1) AS term
             JOIN advisory.holders('leader', 'scheduler') h
@@ -55,105 +40,72 @@ SQL
     return { number => $rows->[0][0], leader => $rows->[0][1], pid => $rows->[0][2] };
 }
 
-sub term { return term_after(0) }
-
 sub all_waiting {
-    return wait_until('one leads and two wait', sub {
-        $look->value(
-            q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2
-                FROM advisory.holders('leader', 'scheduler')}) });
+    return $look->wait_until('one leads and two wait',
+        q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2
+            FROM advisory.holders('leader', 'scheduler')});
 }
 
 my $terms = 1;
-sub next_term {
-    my ($old) = @_;
+sub next_term ($old) {
     $terms++;
-    return term_after($old->{number});
+    return term($old->{number});
 }
 
 # Waits for the leader's next one; when it has just been given, its session has nothing to do for a
 # while.
-sub gives_sign_of_life {
-    my ($term) = @_;
-    my $last = 'SELECT last_seen FROM term WHERE number = ?';
-    my $seen = $look->value($last, $term->{number});
-    wait_until('it gives a sign of life', sub {
-        $look->value($last, $term->{number}) ne $seen
-            && $look->value(
-                q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $term->{pid}) });
-    return;
+sub gives_sign_of_life ($term) {
+    my $seen = $look->value('SELECT last_seen FROM term WHERE number = ?', $term->{number});
+    return $look->wait_until('it gives a sign of life', q{SELECT last_seen > ? AND state = 'idle'
+        FROM term, pg_stat_activity a WHERE number = ? AND a.pid = ?}, $seen,
+        @$term{qw(number pid)});
 }
 
-sub knows_of_its_end {
-    my ($term) = @_;
+sub knows_of_its_end ($term) {
     ok($candidates{ $term->{leader} }->says(
         qr/term $term->{number}\n(?:.*\n)*?(\Q$term->{leader}\E leads no more)\n/),
         '... the old one knows that it leads no more');
     return;
 }
 
-# Each way ends the leader's connection; what it returns is done when there is another leader.
-my %ways = (
-    # The server finds the connection closed by itself.
-    'its process is killed' => sub {
-        my ($leader) = @_;
-        isnt($candidates{ $leader->{leader} }->stop('KILL'), 0, '... it is dead');
-        return;
-    },
-    'pg_terminate_backend' => sub {
-        my ($leader) = @_;
-        is($look->value('SELECT pg_terminate_backend(?)', $leader->{pid}), 1,
-            '... its session is told to end');
-        return;
-    },
-    'advisory.terminate_holder' => sub {
-        my ($leader) = @_;
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
-            $leader->{pid}), 1, '... its session is ended');
-        return;
-    },
-    # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
-    'its session is ended while it sleeps' => sub {
-        my ($leader) = @_;
-        my $process = $candidates{ $leader->{leader} }->pid;
-        kill STOP => $process;
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
-            $leader->{pid}), 1, '... it does not hear of it');
-        return sub { kill CONT => $process };
-    },
-);
-
 candidate($_) for qw(ann bob cyd);
 all_waiting();
 term();
 is($look->value('SELECT count(*) FROM term'), 1, 'three candidates, one leader');
-is($look->value(q{SELECT count(*) FROM pg_stat_activity
-        JOIN advisory.holders('leader', 'scheduler') h USING (pid)
-        WHERE NOT granted AND backend_xmin IS NULL}), 2,
+$look->shows(q{SELECT count(*) FROM pg_stat_activity JOIN advisory.holders('leader', 'scheduler') h
+    USING (pid) WHERE NOT granted AND backend_xmin IS NULL}, 2,
     'the others wait without a snapshot');
 
-for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminate_holder',
-        'its session is ended while it sleeps') {
+my $TERMINATE = q{advisory.terminate_holder('leader', 'scheduler', ?)};
+for my $case (
+    # how the leader's connection ends, by which function, and whether its process sleeps meanwhile
+    ['its process is killed'],    # the server finds the connection closed by itself
+    [ 'pg_terminate_backend',      'pg_terminate_backend(?)' ],
+    [ 'advisory.terminate_holder', $TERMINATE ],
+    # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
+    [ 'its session is ended while it sleeps', $TERMINATE, 1 ],
+) {
+    my ($way, $function, $sleeps) = @$case;
     # A machine that is busy with other things is forgiven twice.
     for my $attempt (1 .. ATTEMPTS) {
         all_waiting();
         my $old = term();
+        my $program = $candidates{ $old->{leader} };
         gives_sign_of_life($old);
 
         # On the server's clock, as the terms are.
         my $ended = $look->value('SELECT clock_timestamp()');
-        my $afterwards = $ways{$way}->($old);
+        kill STOP => $program->{pid} if $sleeps;
+        if ($function) { $look->shows("SELECT $function", 1, "$way: it is told", $old->{pid}) }
+        else           { isnt($program->stop('KILL'), 0, "$way: it is dead") }
         my $new = next_term($old);
         my $seconds = $look->value(
             'SELECT extract(epoch FROM began - ?) FROM term WHERE number = ?', $ended,
             $new->{number});
-        $afterwards->() if $afterwards;
-        isnt($new->{leader}, $old->{leader}, "$way: another one leads");
-        if ($way eq 'its process is killed') {
-            candidate($old->{leader});
-        } else {
-            knows_of_its_end($old);
-        }
+        kill CONT => $program->{pid} if $sleeps;
+        isnt($new->{leader}, $old->{leader}, '... another one leads');
+        if ($function) { knows_of_its_end($old) }
+        else           { candidate($old->{leader}) }
         next if $seconds >= SECONDS && $attempt < ATTEMPTS;
         cmp_ok($seconds, '<', SECONDS, '... within a second');
         note("$way: $seconds s");
@@ -176,13 +128,11 @@ SKIP: {
     eval { knows_of_its_end($old); 1 } or fail($@);
     is($look->value(q{SELECT pid FROM advisory.holders('leader', 'scheduler') WHERE granted}),
         $old->{pid}, '... though the lock is still its session\'s');
-    is($look->value('SELECT max(number) FROM term'), $old->{number},
-        '... and so nobody else leads');
+    $look->shows('SELECT max(number) FROM term', $old->{number}, '... and so nobody else leads');
     kill CONT => $old->{pid};
     isnt(next_term($old)->{pid}, $old->{pid}, '... until the server finds out that it has gone');
 }
-all_waiting();
-pass('a process that lost its connection is a candidate again');
+ok(all_waiting(), 'a process that lost its connection is a candidate again');
 
 # The last one may have begun just now.
 my $silent = 'SELECT count(*) FROM term WHERE last_seen = began';
@@ -201,13 +151,12 @@ $look->run('ROLLBACK');
 
 # Each candidate's own words: it leads, it leads no more, in turn.
 for my $name (sort keys %candidates) {
-    my $words = join ' ', $candidates{$name}->output =~ /(leads(?:, term| no more))/g;
+    my $words = join ' ', $candidates{$name}->said =~ /(leads(?:, term| no more))/g;
     like($words, qr/\A(?:leads, term leads no more ?)*(?:leads, term)?\z/,
         "$name has one term after the other");
     $candidates{$name}->stop;
 }
-wait_until('all have gone',
-    sub { !$look->value(q{SELECT advisory.is_locked('leader', 'scheduler')}) });
-pass('when all have gone, nobody leads');
+ok($look->wait_until('all have gone', q{SELECT NOT advisory.is_locked('leader', 'scheduler')}),
+    'when all have gone, nobody leads');
 
 done_testing();

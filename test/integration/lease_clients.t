@@ -3,15 +3,10 @@
 # themselves, all at the same time: the clients renew them during the work, even after a connection
 # was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
 # alone: its leases end after a second or two unless a client renews them.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use POSIX qw(WUNTRACED);
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # What a busy machine may take longer, in seconds.
@@ -23,12 +18,8 @@ my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program => sub {
-            my ($language, $worker, @more) = @_;
-            return ($python, examples('python/lease.py'), $worker, directory($language), @more)
-        },
-        write   => [
-            $python, '-c',
+        program     => [ $python, examples('python/lease.py') ],
+        write       => [ $python, '-c',
             'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), '
                 . 'sys.argv[3]); print("written")' ],
         environment => { PYTHONPATH => examples('python') },
@@ -36,31 +27,16 @@ if (my $python = python('psycopg2')) {
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program => sub {
-            my ($language, $worker, @more) = @_;
-            return ('node', examples('node/lease.js'), $worker, directory($language), @more)
-        },
-        write   => [
-            'node', '-e',
+        program     => [ 'node', examples('node/lease.js') ],
+        write       => [ 'node', '-e',
             'const [, file, ...values] = process.argv; '
                 . 'require(file).writeFenced(...values).then(() => console.log("written"))',
-                examples('node/lease.js') ],
+            examples('node/lease.js') ],
         environment => { NODE_PATH => $modules },
     };
 }
-my $jdbc = '/usr/share/java/postgresql.jar';
-if (-e $jdbc && program('javac') && program('java')) {
-    my ($said, $status) = run_program(
-        'javac', '-encoding', 'UTF-8', '-cp', $jdbc, '-d', scratch(), examples('java/Lease.java'));
-    $status == 0 or die $said;
-    my @java = ('java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', scratch() . ":$jdbc");
-    $commands{Java} = {
-        program => sub {
-            my ($language, @more) = @_;
-            return (@java, 'Lease',
-                "jdbc:postgresql://127.0.0.1:$port/$language?user=postgres", @more)
-        },
-    };
+if (my @java = java(examples('java/Lease.java'))) {
+    $commands{Java} = { program => [ @java, 'Lease' ] };
 }
 my @languages = sort keys %commands
     or plan skip_all => 'neither psycopg2 nor node-postgres nor the JDBC driver is here';
@@ -80,39 +56,32 @@ for my $language (@languages) {
             token bigint)');
 }
 
-sub connect_to {
-    my ($language) = @_;
+sub connect_to ($language) {
     $look{$language} = session(server => $server, database => $language)
         ->run('SET synchronous_commit = local');
     return;
 }
 
 # work('Python', 'worker', steps, seconds for each, TTL): the example runs.
-sub work {
-    my ($language, $worker, @more) = @_;
-    return launch(
-        environment_of($language), $commands{$language}{program}->($language, $worker, @more));
+sub work ($language, @how) { return work_in($language, $language, @how) }
+
+sub work_in ($database, $language, $worker, @more) {
+    my @where = $language eq 'Java'
+        ? ("jdbc:postgresql://127.0.0.1:$port/$database?user=postgres", $worker)
+        : ($worker, directory($language));
+    return launch({ %{ environment_of($language) }, PGDATABASE => $database },
+        @{ $commands{$language}{program} }, @where, @more);
 }
 
-sub environment_of {
-    my ($language) = @_;
+sub environment_of ($language) {
     return { %{ $commands{$language}{environment} // {} }, PGDATABASE => $language,
         map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER) };
 }
 
-sub says {
-    my ($program, $pattern) = @_;
-    eval { wait_until('it says so', sub { $program->said =~ $pattern || $program->is_done }) };
-    my ($found) = $program->said =~ $pattern
-        or die "gave up waiting for $pattern; the program said:\n", $program->said;
-    return $found;
-}
-
-sub token_of { return says($_[0], qr/has the lease, token (\d+)/) }
+sub token_of ($program) { return $program->says(qr/has the lease, token (\d+)/) }
 
 # For each language at the same time: what comes first for all, and so on.
-sub each_of :prototype(&) {
-    my ($code) = @_;
+sub each_of :prototype(&) ($code) {
     my @results;
     for my $language (@languages) {
         local $_ = $language;
@@ -123,13 +92,14 @@ sub each_of :prototype(&) {
 
 sub look { return $look{$_}->value(@_) }
 
+my $HAS_REPORTED = 'SELECT count(*) FROM report WHERE worker = ?';
+
 sub lease { return $look{$_}->rows('SELECT token, owner, state FROM advisory.leases') }
 
 sub renewals { return look(q{SELECT renewals FROM advisory.leases WHERE state = 'held'}) // 0 }
 
 # The session that renews the worker's lease.
-sub renewing {
-    my ($worker) = @_;
+sub renewing ($worker) {
     return look(
         'SELECT pid FROM pg_stat_activity
             WHERE application_name = ? AND datname = current_database()
@@ -137,8 +107,7 @@ sub renewing {
 }
 
 # The session of that worker that waits for the lease.
-sub waiting {
-    my ($worker) = @_;
+sub waiting ($worker) {
     return look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted
             AND database = current_database() AND application_name = ?}, "$worker-lease");
 }
@@ -146,18 +115,10 @@ sub waiting {
 # When the present call of that session began.
 sub asked { return look('SELECT query_start FROM pg_stat_activity WHERE pid = ?', waiting($_[0])) }
 
-sub ends {
-    my ($program, $status, $words, $what) = @_;
-    my ($said, $was) = $program->finish(120);
-    return ok($was == $status && $said =~ $words, $what) || diag("exit code $was, $said");
-}
-
 # The newest of the files, and what it should be.
 sub file {
     my @files = sort glob directory($_) . '/*';
-    open my $file, '<', $files[-1] or die "$files[-1]: $!\n";
-    local $/ = undef;
-    return join "\n", scalar(@files) . ' file', $files[-1] =~ m{/0*(\d+)$}, <$file>;
+    return join "\n", scalar(@files) . ' file', $files[-1] =~ m{/0*(\d+)$}, slurp($files[-1]);
 }
 
 sub file_wanted {
@@ -181,9 +142,9 @@ sub file_wanted {
         is($second{$_}->said, '', "$_: and so another worker waits");
     }
     for (@languages) {
-        ends($first{$_}, 0, qr/^first is done$/m,
+        $first{$_}->ends(0, qr/^first is done$/m,
             "$_: the work ends well, for longer than the TTL");
-        ends($second{$_}, 0, qr/^second has the lease.*\nsecond is done$/m,
+        $second{$_}->ends(0, qr/^second has the lease.*\nsecond is done$/m,
             "$_: and then that of the other one");
         is_deeply(lease(), [], "$_: both have ended their lease");
         is_deeply($look{$_}->rows('SELECT worker, count(*), count(DISTINCT token)
@@ -199,7 +160,7 @@ sub file_wanted {
     $look{$_}->run('ALTER TABLE report RENAME TO elsewhere') for @languages;
     my %worker = each_of { work($_, 'failing', 5, 0.1, 30) };
     for (@languages) {
-        ends($worker{$_}, 1, qr/relation "report" does not exist/,
+        $worker{$_}->ends(1, qr/relation "report" does not exist/,
             "$_: if the work fails, the error comes out");
         is_deeply(lease(), [], "$_: and the lease is ended");
         $look{$_}->run('ALTER TABLE elsewhere RENAME TO report');
@@ -212,18 +173,16 @@ sub file_wanted {
     use constant LONG_TTL => 2.4;
     my %worker = each_of { work($_, 'sleeper', 2, 60, LONG_TTL) };
     for (@languages) {
-        wait_until('it sleeps',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper') });
+        $look{$_}->wait_until('it sleeps', $HAS_REPORTED, 'sleeper');
         wait_until('it was renewed', sub { renewals() });
         my $begun = time;
         is(look("SELECT advisory.break_lease('report', 'daily')"), 1, "$_: the lease is broken");
-        says($worker{$_}, qr/^sleeper: the lease is (lost)$/m);
+        $worker{$_}->says(qr/^sleeper: the lease is (lost)$/m);
         cmp_ok(time - $begun, '<', LONG_TTL / 3 + SLACK,
             "$_: its user is told by the next renewal");
-        ends($worker{$_}, 1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
+        $worker{$_}->ends(1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
             "$_: in the middle of its sleep, and the process ends");
-        is(look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper'), 1,
-            "$_: without the next step");
+        $look{$_}->shows($HAS_REPORTED, 1, "$_: without the next step", 'sleeper');
     }
 }
 
@@ -233,7 +192,7 @@ sub file_wanted {
     each_of { look(q{SELECT token FROM advisory.lease('report', 'daily', '1 hour')}) };
     my %late = each_of { work($_, 'late', 1, 0, 1.2, 1) };
     my %waiter = each_of { work($_, 'waiter', 1, 0, 4.2) };
-    ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/,
+    $late{$_}->ends(1, qr/\Alate does not begin: somebody else has the lease\n\z/,
         "$_: after its timeout an error says that somebody else has the lease") for @languages;
 
     # Who waits goes on after its connection has been lost, and after a restart of the server, if
@@ -270,15 +229,13 @@ sub file_wanted {
         }
     }
     each_of { look("SELECT advisory.break_lease('report', 'daily')") };
-    ends($waiter{$_}, 0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease")
+    $waiter{$_}->ends(0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease")
         for @languages;
 
     # But a mistake in the address comes out.
     for (@languages) {
-        my ($said, $status) = run_program({ %{ environment_of($_) }, PGDATABASE => 'nowhere' },
-            $commands{$_}{program}->($_ eq 'Java' ? 'nowhere' : $_, 'lost', 1, 0, 1.2));
-        ok($status && $said =~ /"nowhere" does not exist/,
-            "$_: if the server cannot be reached to begin with, the error comes out") or diag $said;
+        work_in('nowhere', $_, 'lost', 1, 0, 1.2)->ends(1, qr/"nowhere" does not exist/,
+            "$_: if the server cannot be reached to begin with, the error comes out");
     }
 }
 
@@ -288,8 +245,7 @@ sub file_wanted {
     my %stopped = each_of { work($_, 'stopped', 1000, 0.05, 2.7) };
     my %token = each_of { token_of($stopped{$_}) };
     for (@languages) {
-        wait_until('it works',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'stopped') });
+        $look{$_}->wait_until('it works', $HAS_REPORTED, 'stopped');
         # Not in the middle of a transaction, for nobody takes the lease over before that has ended.
         wait_until('it is stopped', sub {
             kill STOP => $stopped{$_}{pid};
@@ -305,13 +261,12 @@ sub file_wanted {
     for (@languages) {
         cmp_ok(token_of($next{$_}), '>', $token{$_},
             "$_: while a process is stopped for longer than its TTL, another one gets the lease");
-        wait_until('it works',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'next') });
+        $look{$_}->wait_until('it works', $HAS_REPORTED, 'next');
         my $next_token = token_of($next{$_});
         my $file = sprintf '%s/%019d', directory($_), $next_token;
         wait_until('it has written its file', sub { -e $file }) if writes_file();
         kill CONT => $stopped{$_}{pid};
-        ends($stopped{$_}, 1, qr/^stopped: the lease is lost\nstopped stops: /m,
+        $stopped{$_}->ends(1, qr/^stopped: the lease is lost\nstopped stops: /m,
             "$_: the stopped one finds out when it goes on");
         is(look('SELECT worker FROM report ORDER BY line DESC LIMIT 1'), 'next',
             "$_: before it writes into the table");
@@ -323,12 +278,12 @@ sub file_wanted {
                 sub { (my @files = glob directory($_) . '/*') == 1 });
             is(file(), file_wanted(), "$_: nor has it written into the file");
             my @write = (environment_of($_), @{ $commands{$_}{write} }, directory($_));
-            my ($said, $status) = run_program(@write, $token{$_}, 'late');
-            ok($status && $said =~ /token $token{$_} is stale, $next_token was here/,
-                "$_: a late write into the file is refused") || diag($said);
+            launch(@write, $token{$_}, 'late')->ends(
+                1, qr/token $token{$_} is stale, $next_token was here/,
+                "$_: a late write into the file is refused");
             is(file(), file_wanted(), "$_: and changes nothing");
-            is_deeply([ run_program(@write, $next_token, 'in time') ], [ "written\n", 0 ],
-                "$_: one with the token of the new owner is not");
+            launch(@write, $next_token, 'in time')->ends(
+                0, "written\n", "$_: one with the token of the new owner is not");
             is(file(), "1 file\n$next_token\nin time", "$_: and makes the content");
         }
         $next{$_}->kill;
@@ -349,10 +304,10 @@ for my $signal ('INT', 'TERM') {
     each_of { wait_until('it waits', sub { waiting('next') }) };
     each_of { kill $signal => $worker{$_}{pid} };
     for (@languages) {
-        ends($next{$_}, 0, qr/next is done/,
+        $next{$_}->ends(0, qr/next is done/,
             "$_: SIG$signal ends the lease, and a dead waiter does not get it");
-        $worker{$_}->finish(120);
-        $dead{$_}->finish(120);
+        $worker{$_}->finish;
+        $dead{$_}->finish;
         is_deeply(lease(), [], "$_: no lease is left");
     }
 }
@@ -387,7 +342,7 @@ for my $signal ('INT', 'TERM') {
         }
     }
     kill CONT => $_ for values %session;
-    ends($worker{$_}, 0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/,
+    $worker{$_}->ends(0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/,
         "$_: and the work goes through to the end") for @languages;
 }
 
@@ -429,7 +384,7 @@ for my $signal ('INT', 'TERM') {
             "$_: the server is away, and the lease is not lost before the TTL is over");
         cmp_ok($lost{$_}, '<', TTL + RENEWAL - 0.25,
             "$_: but then, from before the call on that was answered late");
-        ends($worker{$_}, 1, qr/^lonely stops: no renewal has succeeded for 4/m,
+        $worker{$_}->ends(1, qr/^lonely stops: no renewal has succeeded for 4/m,
             "$_: the process ends, though the server is away");
     }
     $server->ctl('start');
@@ -438,21 +393,16 @@ for my $signal ('INT', 'TERM') {
 
 # ---- The wait for a synchronous standby is cancelled ---------------------------------------------
 
-sub standby {
-    my ($name) = @_;
+sub standby ($name) {
     my ($session) = values %look;
     $session->run(
         "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
-    for my $language (@languages) {
-        wait_until('it is so',
-            sub { $look{$language}->value('SHOW synchronous_standby_names') eq $name });
-    }
+    each_of { wait_until('it is so', sub { look('SHOW synchronous_standby_names') eq $name }) };
     return;
 }
 
 # Cancels each such wait until the program has come to its end.
-sub cancel_until_done {
-    my (@programs) = @_;
+sub cancel_until_done (@programs) {
     my ($session) = values %look;
     wait_until('they are done', sub {
         $session->run(
@@ -467,19 +417,17 @@ sub cancel_until_done {
     my %worker = each_of { work($_, 'unsure', 2, 60, 4.2) };
     for (@languages) { wait_until('it is renewed', sub { renewals() }) }
     standby('nobody');
-    wait_until('they wait', sub {
-        $look{ $languages[0] }->value(
-            q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) >= @languages
-    });
+    $look{ $languages[0] }->wait_until('they wait', q{SELECT count(*) >= ? FROM pg_stat_activity
+        WHERE wait_event = 'SyncRep'}, scalar @languages);
     cancel_until_done(values %worker);
     for (@languages) {
-        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 4/m,
+        $worker{$_}->ends(1, qr/^unsure stops: no renewal has succeeded for 4/m,
             "$_: renewals whose wait for the standby was cancelled do not count");
     }
     my %granted = each_of { work($_, 'granted', 2, 60, 4.2) };
     cancel_until_done(values %granted);
     for (@languages) {
-        ends($granted{$_}, 1,
+        $granted{$_}->ends(1,
             qr{\Agranted\ stops:\ the\ grant\ is\ not\ confirmed:\ (?:WARNING:\ +)?
                 canceling\ wait\ for\ synchronous\ replication}x,
             "$_: nor does a grant");
@@ -487,7 +435,7 @@ sub cancel_until_done {
     }
     standby('');
     my %again = each_of { work($_, 'again', 1, 0, 4.2) };
-    ends($again{$_}, 0, qr/^again is done$/m, "$_: afterwards it can be had") for @languages;
+    $again{$_}->ends(0, qr/^again is done$/m, "$_: afterwards it can be had") for @languages;
 }
 
 for (@languages) {

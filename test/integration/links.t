@@ -2,23 +2,18 @@
 # Every link of the documents leads to a file or a heading that exists, in the tree and where `make
 # install` puts the documents; and every picture can be drawn. The pictures are left in
 # results/pictures, to be looked at.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
+use FindBin;
 use File::Basename qw(basename dirname);
 use File::Path qw(make_path);
 use File::Spec;
 use JSON::PP;
-use Test::More;
 
 my $root = File::Spec->canonpath("$FindBin::Bin/../..");
 plan skip_all => 'there is no pandoc' unless program('pandoc');
 
 # Below a folder; not what tests leave behind, and not the packages that npm brings.
-sub files {
-    my ($folder, $ending) = @_;
+sub files ($folder, $ending) {
     open my $found, '-|', 'find', $folder, '(', '-name', 'results', '-o', '-name', 'node_modules',
         '-o', '-name', '.git', ')', '-prune', '-o',
         '-name', "*.$ending", '-print' or die "cannot run find: $!\n";
@@ -26,16 +21,14 @@ sub files {
 }
 
 # pandoc's document as nested lists; each element has a type "t" and a content "c".
-sub elements {
-    my ($node, $type) = @_;
+sub elements ($node, $type) {
     my @inside = ref $node eq 'HASH' ? values %$node : ref $node eq 'ARRAY' ? @$node : ();
     return ((ref $node eq 'HASH' && ($node->{t} // '') =~ $type ? $node : ()),
         map { elements($_, $type) } @inside);
 }
 
 # The targets of all links in a folder. Each is tested.
-sub follow_links {
-    my ($folder, $what) = @_;
+sub follow_links ($folder, $what) {
     my (%anchors, %targets);
     for my $file (files($folder, 'md')) {
         open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$folder/$file"

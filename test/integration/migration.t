@@ -3,18 +3,10 @@
 # while the other waits and then has nothing to do. The test uses a psql script, node-pg-migrate and
 # Alembic, all as in examples/migration. It also shows for each what happens if the other deployment
 # waits in SELECT pg_advisory_lock() instead.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use File::Basename qw(dirname);
-use File::Find qw(find);
-use File::Path qw(make_path);
 use Gate;
 use Launch;
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my ($session, $gate);
@@ -46,8 +38,7 @@ SQL
 }
 
 # The session that holds or awaits a lock of this key: its pid, if there is one.
-sub of_lock {
-    my ($granted, $key) = @_;
+sub of_lock ($granted, $key) {
     return $session->value(<<'SQL', $granted, $key);
         SELECT pid FROM advisory.locks
         WHERE database = current_database() AND granted = $1 AND key = $2
@@ -67,14 +58,6 @@ sub until_one_waits {
     return of_lock(0, $key);
 }
 
-sub made {
-    join ', ', map {
-        $_->[0]
-    } @{ $session->rows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1") }
-}
-
-my $MADE = 'CREATE INDEX public.item_name_idx, CREATE TABLE public.item';
-
 sub attempts { $session->value('SELECT count(*) FROM attempt') }
 
 # Is the index valid? NULL if there is none.
@@ -85,24 +68,16 @@ sub valid {
 
 # The examples, with another way to wait.
 my $others = 0;
-sub with_other_wait {
-    my ($statement) = @_;
+sub with_other_wait ($statement) {
     my $to = scratch() . '/other.' . ++$others;
-    my $from = examples('migration');
+    system('cp', '-r', examples('migration'), $to) == 0 or die "cannot copy the examples\n";
     my $replaced = 0;
-    find({ no_chdir => 1, wanted => sub {
-        my $file = $File::Find::name;
-        return unless -f $file;
-        open my $in, '<', $file or die "cannot read $file: $!\n";
-        my $text = do { local $/ = undef; <$in> };
-        $replaced += $text
-            =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/;
-        my $copy = $to . substr $file, length $from;
-        make_path(dirname($copy));
-        open my $out, '>', $copy or die "cannot write $copy: $!\n";
-        print {$out} $text;
-        close $out or die "cannot write $copy: $!\n";
-    } }, $from);
+    for my $file (grep { -f } glob "$to/* $to/*/*") {
+        my $text = slurp($file);
+        $text =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/ or next;
+        spew($file, $text);
+        $replaced++;
+    }
     die "found $replaced ways to wait\n" unless $replaced == 3;
     return $to;
 }
@@ -114,8 +89,7 @@ my $python = python('psycopg2', 'alembic');
 my @TOOLS = (
     {   name      => 'psql',
         available => 1,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch(\%environment, 'psql', '-X', '-v', 'VERBOSITY=verbose', '-f', "$dir/deploy.sql")
         },
         migrated  => qr/^CREATE INDEX$/m,
@@ -125,8 +99,7 @@ my @TOOLS = (
     },
     {   name      => 'node-pg-migrate',
         available => $node,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch({ NODE_PATH => $node, PATH => "$node/.bin:$ENV{PATH}", %environment }, 'node',
                 "$dir/node/deploy.js");
         },
@@ -137,8 +110,7 @@ my @TOOLS = (
     },
     {   name      => 'Alembic',
         available => $python,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch(\%environment, $python, '-m', 'alembic', '-c', "$dir/alembic/alembic.ini",
                 'upgrade', 'head');
         },
@@ -150,37 +122,32 @@ my @TOOLS = (
 my $with_builtin = with_other_wait("SELECT pg_advisory_lock(advisory.key('migration', 'app'))");
 my $with_lock    = with_other_wait("SELECT advisory.lock('migration', 'app', '10 min')");
 
-sub is_migrated {
-    my ($tool) = @_;
-    is(made(), $MADE, "$tool->{name}: table and index were made once");
+sub is_migrated ($tool) {
+    $session->shows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1",
+        [ 'CREATE INDEX public.item_name_idx', 'CREATE TABLE public.item' ],
+        "$tool->{name}: table and index were made once");
     is(valid(), 1, "$tool->{name}: the index is valid");
     my ($query, @versions) = @{ $tool->{versions} };
-    is_deeply([ map { $_->[0] } @{ $session->rows($query) } ], \@versions,
-        "$tool->{name}: each migration is recorded, once");
-    is($session->value(
-        'SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?',
-        $gate->pid),
-        0, "$tool->{name}: no lock is left");
-    return;
+    $session->shows($query, \@versions, "$tool->{name}: each migration is recorded, once");
+    return $session->shows(
+        'SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?', 0,
+        "$tool->{name}: no lock is left", $gate->pid);
 }
 
 # ---- Two deployments -----------------------------------------------------------------------------
 
-sub two_deployments {
-    my ($tool) = @_;
+sub two_deployments ($tool) {
     my $name = $tool->{name};
     new_database();
     my @deployments = map { $tool->{start}->(examples('migration')) } 1, 2;
     my $waiter = until_one_waits();
     is(xmin($waiter), undef, "$name: while one migrates, the other waits without a snapshot");
-    is($session->value(
-        "SELECT string_agg(namespace || '/' || name, ' ') FROM advisory.locks WHERE pid = ?",
-        $waiter), 'migration/app',
-        "$name: for the named lock");
+    $session->shows('SELECT namespace, name FROM advisory.locks WHERE pid = ?', 'migration|app',
+        "$name: for the named lock", $waiter);
+    my $holder = of_lock(1, key());
     my ($said, $status) =
         $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
     isnt($status, 0, "$name: a third one, which has waited long enough, fails");
-    my $holder = of_lock(1, key());
     like($said, qr{could not obtain advisory lock "migration/app".*Process $holder of role}s,
         "$name: and is told by whom");
     $gate->open;
@@ -200,8 +167,7 @@ sub two_deployments {
 
 # The same, but the second one waits in a query. Only the first looks for deadlocks, so that it is
 # the one that is told.
-sub second_waits_in_a_query {
-    my ($tool, $dir) = @_;
+sub second_waits_in_a_query ($tool, $dir) {
     my $name = "$tool->{name}, with a wait in a query";
     new_database();
     my $first = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=100ms');
@@ -219,15 +185,13 @@ sub second_waits_in_a_query {
     } else {
         # The lock and the index belong to different connections, so the server cannot see the
         # cycle.
-        wait_until('the index waits for the other deployment', sub {
-            $session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
-        });
-        my $holder = of_lock(1, key());
-        is($session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $waiter, $holder), 1,
-            "$name: the index waits for the other deployment, and that for the lock of the first");
-        is($session->value('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?',
-            $builder), 'waiting for old snapshots',
-            "$name: for its snapshot");
+        $session->wait_until('the index waits for the other deployment',
+            'SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
+        $session->shows('SELECT pg_blocking_pids(?) = ARRAY[?::int]', 1,
+            "$name: the index waits for the other deployment, and that for the lock of the first",
+            $waiter, of_lock(1, key()));
+        $session->shows('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?',
+            'waiting for old snapshots', "$name: for its snapshot", $builder);
         # Four times as long as the server takes to look for deadlocks.
         sleep 0.4;
         ok(!$first->is_done && !$second->is_done, "$name: for ever");
@@ -279,12 +243,8 @@ SKIP: {
     my @command = ("$node/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
     my $first = launch(@command);
     wait_until('the first is at the gate', sub { $gate->waiter });
-    is($session->value("SELECT count(*) FROM advisory.locks
-            WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
-        'node-pg-migrate: its own lock is known as that');
-    my ($said, $status) = run_program(@command);
-    isnt($status, 0, 'node-pg-migrate: a second one gives up at once');
-    like($said, qr/Another migration is already running/, 'and says why');
+    launch(@command)->ends(1, qr/Another migration is already running/,
+        'node-pg-migrate: a second one gives up at once, and says why');
     $gate->open;
     is(($first->finish)[1], 0, 'the first one migrates');
     is_migrated($TOOLS[1]);
@@ -296,9 +256,8 @@ SKIP: {
     my $second = $TOOLS[1]{start}->(examples('migration'));
     until_one_waits();
     kill TERM => $first->{pid};
-    ($said, $status) = $first->finish;
-    is($status, 1, 'a deployment that is ended ends');
-    unlike($said, qr/Migrations complete/, 'with what it had started');
+    $first->ends(1, qr/\A(?!.*Migrations complete)/s,
+        'a deployment that is ended ends with what it had started');
     $gate->open;
     is(($second->finish)[1], 0, 'and the next one goes on');
     is(valid(), 1, 'to an index that is valid');

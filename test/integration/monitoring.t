@@ -2,19 +2,15 @@
 # monitoring/ with Prometheus: two exporters, a server with waits, leaks, full semaphores and the
 # like, every metric against the views, every expression of the dashboard and of the alerts on a
 # Prometheus that has scraped both. All on loopback.
-use strict;
-use warnings;
 use CPAN::Meta::YAML;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use HTTP::Tiny;
 use JSON::PP qw(decode_json);
 use Launch;
 use List::Util qw(max min uniq);
 use Monitoring;
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $files = work_dir() . '/monitoring';
@@ -35,8 +31,7 @@ my %queries = map {
         } @{ $query->{metrics} } } };
 } keys %$of_postgres;
 
-sub columns {
-    my ($name, $usage) = @_;
+sub columns ($name, $usage) {
     my $of = $queries{$name}{columns};
     my @columns = sort grep { $of->{$_}{usage} =~ $usage } keys %$of;
     return @columns;
@@ -68,8 +63,7 @@ my %metrics = map {
 }
 
 # Names that an expression uses and no exporter gives.
-sub unknown_metrics {
-    my ($expression) = @_;
+sub unknown_metrics ($expression) {
     return grep { !$metrics{$_} } $expression =~ /\b(advisory_ext_\w+)\b/g;
 }
 
@@ -91,8 +85,7 @@ is_deeply([ map { unknown_metrics($_->{expr}) } @$rules ], [],
 
 # ---- The dashboard by itself ---------------------------------------------------------------------
 
-my $dashboard = decode_json(
-    do { open my $file, '<:raw', "$files/dashboard.json" or die $!; local $/ = undef; <$file> });
+my $dashboard = decode_json(slurp("$files/dashboard.json", ':raw'));
 my @panels = @{ $dashboard->{panels} };
 my @targets = map {
     my $panel = $_;
@@ -140,11 +133,10 @@ SKIP: {
     my $modules = node_modules("$FindBin::Bin/node/dashboard/package.json");
     skip "Grafana's types or Node are not here", 2 unless $modules;
     my @check = ({ NODE_PATH => $modules }, 'node', "$FindBin::Bin/node/dashboard/check.js");
-    my ($said, $status) = run_program(@check, "$files/dashboard.json");
-    is($status, 0, "the dashboard is one by Grafana's types") or diag($said);
+    launch(@check, "$files/dashboard.json")->ends(
+        0, qr/^\d+ panels checked$/m, "the dashboard is one by Grafana's types");
     spew("$files/wrong.json", slurp("$files/dashboard.json") =~ s/"drawStyle"/"drawStile"/r);
-    ($said, $status) = run_program(@check, "$files/wrong.json");
-    like($said, qr/drawStile/, '... which find what is not');
+    launch(@check, "$files/wrong.json")->ends(1, qr/drawStile/, '... which find what is not');
 }
 
 # ---- promtool ------------------------------------------------------------------------------------
@@ -153,8 +145,7 @@ SKIP: {
     skip 'there is no promtool here', 4 unless program('promtool');
     my @lines = grep { /^promtool/ } split /\n/, block(qr/^promtool/m);
     for my $command (@lines, 'promtool check rules monitoring/alerts.yml') {
-        my ($said, $status) = run_program('sh', '-c', 'cd "$0" && ' . $command, work_dir());
-        is($status, 0, $command) or diag($said);
+        command($command)->ends(0, qr/SUCCESS/, $command);
     }
     # The tests would notice.
     my $alerts = slurp("$files/alerts.yml");
@@ -172,8 +163,7 @@ my $server = $scene->{server};
 my $look = $scene->{look};
 
 # A query's rows as role: { 'name{label="value"}' => value }.
-sub rows_as {
-    my ($session, $name) = @_;
+sub rows_as ($session, $name) {
     my @labels = columns($name, qr/LABEL/);
     my @values = columns($name, qr/GAUGE|COUNTER/);
     my %row;
@@ -189,12 +179,10 @@ sub rows_as {
 }
 
 my $monitor = session(server => $server, role => 'advisory_monitor');
-is($monitor->value('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls
-        OR rolreplication FROM pg_roles WHERE rolname = current_user'), 0,
-    'the role is an ordinary one');
-is($monitor->value(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members
-        WHERE member = 'advisory_monitor'::regrole}), 'pg_read_all_stats',
-    '... with one privilege');
+$monitor->shows('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication
+    FROM pg_roles WHERE rolname = current_user', 0, 'the role is an ordinary one');
+$monitor->shows(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members WHERE member =
+    'advisory_monitor'::regrole}, 'pg_read_all_stats', '... with one privilege');
 is($monitor->value('SHOW statement_timeout'), '5s', '... and a limit for its statements');
 {
     # On a server where nobody has used anything yet.
@@ -288,19 +276,17 @@ for my $database ('postgres', 'billing') {
     }
     my @namespaces = $database eq 'postgres'
         ? qw(billing report payment cache mail export print jobs leader old) : qw(stock);
-    for my $namespace ('', @namespaces) {
-        my $labels = join ',', qq{datname="$database"},
-            $namespace ? qq{namespace="$namespace"} : ();
-        my $where = "WHERE coalesce(namespace, '') = '$namespace'";
-        $expected{"advisory_ext_stats_${_}_total{$labels}"} =
-            ["SELECT coalesce(sum($_), 0) FROM advisory.stats $where", $database]
-            for qw(acquired contended failed timeouts skipped);
-        $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = [
-            "SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats $where", $database]
-            for ['wait_seconds_total', 'sum(wait_total)'],
-            ['hold_seconds_total', 'sum(hold_total)'], ['longest_wait_seconds', 'max(wait_max)'],
-            ['longest_hold_seconds', 'max(hold_max)'];
-    }
+    expect_stats($database, $_, "coalesce(namespace, '') = '$_'") for '', @namespaces;
+}
+
+sub expect_stats ($database, $namespace, $where) {
+    my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
+    $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = [
+        "SELECT coalesce($_->[1], 0) FROM advisory.stats WHERE $where", $database]
+        for (map { [ "${_}_total", "sum($_)" ] } qw(acquired contended failed timeouts skipped)),
+        (map { [ "${_}_seconds_total", "extract(epoch FROM sum(${_}_total))" ],
+            [ "longest_${_}_seconds", "extract(epoch FROM max(${_}_max))" ] } qw(wait hold));
+    return;
 }
 
 my %of = (postgres => $look, billing => session(server => $server, database => 'billing'));
@@ -313,8 +299,7 @@ sub by_views {
 }
 
 # What of this is less than in any of these looks, or more, or is missing, or too much.
-sub differences {
-    my ($got, @looks) = @_;
+sub differences ($got, @looks) {
     my ($low, $high) = ({}, {});
     for my $series (keys %{ $looks[0] }) {
         $low->{$series} = min(map { $_->{$series} } @looks);
@@ -330,22 +315,23 @@ sub differences {
 }
 
 my $before = by_views();
-is($before->{'advisory_ext_waits_sessions{kind="lock",namespace="report"}'}, 2,
-    'the scene: two wait in one namespace');
-is($before->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 2,
-    '... for two that are idle in transaction others wait');
-is($before->{'advisory_ext_semaphores_full_with_waiters{datname="postgres",namespace="mail"}'}, 1,
-    '... a semaphore is full, and somebody waits');
-is($before->{'advisory_ext_semaphores_full{datname="postgres",namespace="print"}'}, 1,
-    '... another is full');
-is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1,
-    '... of a third the users disagree');
-is($before->{'advisory_ext_leaks_locks{namespace="cache"}'}, 1, '... a lock is forgotten');
-is($before->{'advisory_ext_stats_skipped_total{datname="postgres",namespace="jobs"}'}, 2,
-    '... a job was skipped twice');
-is($before->{'advisory_ext_stats_timeouts_total{datname="postgres",namespace="billing"}'}, 1,
-    '... a wait timed out');
-is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases have expired');
+for my $case (
+    [ 'waits_sessions{kind="lock",namespace="report"}', 2, 'two wait in one namespace' ],
+    [ 'blockers_sessions{state="idle in transaction"}', 2,
+        'for two that are idle in transaction others wait' ],
+    [ 'semaphores_full_with_waiters{datname="postgres",namespace="mail"}', 1,
+        'a semaphore is full, and somebody waits' ],
+    [ 'semaphores_full{datname="postgres",namespace="print"}', 1, 'another is full' ],
+    [ 'semaphores_slots_disagree{datname="postgres",namespace="export"}', 1,
+        'of a third the users disagree' ],
+    [ 'leaks_locks{namespace="cache"}', 1, 'a lock is forgotten' ],
+    [ 'stats_skipped_total{datname="postgres",namespace="jobs"}', 2, 'a job was skipped twice' ],
+    [ 'stats_timeouts_total{datname="postgres",namespace="billing"}', 1, 'a wait timed out' ],
+    [ 'leases_expired{datname="postgres"}', 2, 'leases have expired' ],
+) {
+    my ($metric, $value, $what) = @$case;
+    is($before->{"advisory_ext_$metric"}, $value, "the scene: $what");
+}
 
 {
     my $other = session(server => $server, role => 'advisory_monitor', database => 'billing');
@@ -395,13 +381,7 @@ is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases 
     is(scalar(keys %$rows), 9, '... and no other');
     # From here on this database has this row only.
     delete @expected{ grep { /^advisory_ext_stats.*datname="billing"/ } keys %expected };
-    $expected{"advisory_ext_stats_${_}_total" . '{datname="billing",namespace="(all)"}'} =
-        ["SELECT sum($_) FROM advisory.stats", 'billing']
-        for qw(acquired contended failed timeouts skipped);
-    $expected{"advisory_ext_stats_$_->[0]" . '{datname="billing",namespace="(all)"}'} =
-        ["SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats", 'billing']
-        for ['wait_seconds_total', 'sum(wait_total)'], ['hold_seconds_total', 'sum(hold_total)'],
-        ['longest_wait_seconds', 'max(wait_max)'], ['longest_hold_seconds', 'max(hold_max)'];
+    expect_stats('billing', '(all)', 'true');
 }
 
 # ---- The exporters -------------------------------------------------------------------------------
@@ -411,8 +391,7 @@ my @programs;
 
 # What an exporter says, as { 'name{label="value"}' => value }, under the names and labels that
 # prometheus.yml gives them.
-sub scrape {
-    my ($exporter) = @_;
+sub scrape ($exporter) {
     my $answer = $http->get("http://127.0.0.1:$port{$exporter}/metrics");
     return unless $answer->{success};
     my %got;
@@ -432,8 +411,7 @@ sub scrape {
     return (\%got, $answer->{content});
 }
 
-sub gives_what_views_say {
-    my ($exporter, $program) = @_;
+sub gives_what_views_say ($exporter, $program) {
     my @looks = by_views();
     my @bad;
     my $text;
@@ -530,8 +508,7 @@ SKIP: {
                 . "--storage.tsdb.path='$server->{ADVISORY_EXT_TMP}/prometheus'",
         'monitoring/prometheus.yml' => "$files/quick_prometheus.yml");
 
-    my $ask = sub {
-        my ($path, %values) = @_;
+    my $ask = sub ($path, %values) {
         my $answer = $http->post_form("http://127.0.0.1:$port/api/v1/$path", \%values);
         return eval { decode_json($answer->{content}) }
             // { status => 'none', error => $answer->{content} };
@@ -547,14 +524,12 @@ SKIP: {
     }, 60);
 
     my $exporters = grep { $port{$_} } values %target;
-    my $has = sub {
-        my ($expression) = @_;
+    my $has = sub ($expression) {
         my $answer = $ask->('query', query => $expression);
         return $answer->{data}{result} // []
     };
     # As Grafana would fill in.
-    my $filled = sub {
-        my ($expression) = @_;
+    my $filled = sub ($expression) {
         $expression =~ s/\$__rate_interval\b/30s/g;
         $expression =~ s/\$(?:job|instance|datname|namespace)\b/.*/g;
         return $expression;
@@ -595,20 +570,22 @@ SKIP: {
     # depends on how long all this took.
     my %may_fire = map { $_ => 1 } map { "AdvisoryExt$_" } qw(JobStuck Timeouts PoolFillsUp);
     my $alerts;
-    my $instances = sub {
-        my ($name) = @_;
+    my $instances = sub ($name) {
         return scalar(
             uniq(map { $_->{labels}{instance} } grep {
                 $_->{labels}{alertname} eq $name && $_->{state} eq 'firing'
             } @$alerts))
     };
-    eval {
-        wait_until('alerts fire', sub {
-            sleep 0.2;
-            $alerts = $get->('alerts')->{alerts};
-            !grep { $instances->($_) < $exporters } keys %firing
-        }, 60)
+    my $wait_for_alerts = sub ($least) {
+        eval {
+            wait_until('alerts fire', sub {
+                sleep 0.2;
+                $alerts = $get->('alerts')->{alerts};
+                !grep { $instances->($_) < $least } keys %firing
+            }, 60)
+        };
     };
+    $wait_for_alerts->($exporters);
     for my $rule (@$rules) {
         my $name = $rule->{alert};
         is($ask->('query', query => $rule->{expr})->{status}, 'success', "$name is answered");
@@ -627,13 +604,7 @@ SKIP: {
     session(server => $server)->run('DROP EXTENSION advisory_ext CASCADE');
     %firing = map { $_ => 1 } 'AdvisoryExtQueryFails',
         $port{postgres_exporter} ? 'AdvisoryExtMetricsMissing' : ();
-    eval {
-        wait_until('alerts fire', sub {
-            sleep 0.2;
-            $alerts = $get->('alerts')->{alerts};
-            !grep { !$instances->($_) } keys %firing
-        }, 60)
-    };
+    $wait_for_alerts->(1);
     ok($instances->($_), "$_ fires when the extension is gone") for sort keys %firing;
 }
 

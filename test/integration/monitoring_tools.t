@@ -1,15 +1,12 @@
 #!/usr/bin/env perl
 # monitoring/ without Prometheus: the names for psql, the check for Nagios and others,
 # check_postgres. And every block of doc/monitoring.md is run by some test.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use Launch;
 use Monitoring;
+use Programs;
 use Psql;
-use Test::More;
 
 my $scene = Monitoring->new;
 my $server = $scene->{server};
@@ -29,9 +26,8 @@ for my $block (blocks()) {
     ok(1 == (grep { $text =~ $_ } @run), "a block of $language is run: " . $text =~ s/\n.*//sr);
 }
 {
-    my ($said, $status) =
-        run_program($scene->environment('postgres'), 'sh', '-c', block(qr/^psql -c/));
-    is($status, 0, "the page sets a role's leak_after") or diag($said);
+    command(block(qr/^psql -c/), $scene->environment('postgres'))->ends(
+        0, qr/^ALTER ROLE$/m, "the page sets a role's leak_after");
     is(session(server => $server, role => 'advisory_monitor')
         ->value(q{SELECT setting FROM advisory.settings WHERE name = 'advisory_ext.leak_after'}),
         '3600', '... which it has then');
@@ -41,14 +37,12 @@ for my $block (blocks()) {
 # ---- psql ----------------------------------------------------------------------------------------
 
 # What a psql as the role prints that reads this: by \i in the directory, as the page says.
-sub psql {
-    my ($lines, %environment) = @_;
-    my $file = scratch() . '/lines.sql';
-    spew($file, $lines);
+sub psql ($lines, %environment) {
+    my $file = spew(scratch() . '/lines.sql', $lines);
     my $no_file = $environment{PSQLRC} ? '' : '-X';
-    my ($said, $status) = run_program(
-        $scene->environment('advisory_monitor', %environment), 'sh', '-c',
-        "cd '@{[work_dir()]}' && exec psql $no_file -v ON_ERROR_STOP=1 -P pager=off -f '$file'");
+    my ($said, $status) = command(
+        "exec psql $no_file -v ON_ERROR_STOP=1 -P pager=off -f '$file'",
+        $scene->environment('advisory_monitor', %environment))->finish;
     is($status, 0, 'psql reads it: ' . $lines =~ s/\n.*//sr) or diag($said);
     return $said;
 }
@@ -107,17 +101,12 @@ like(psql(block(qr/^:activity/m)), $shows{activity}, 'as the page says');
 my $check = work_dir() . '/examples/monitoring/check_advisory.sh';
 
 # Its exit code and what it prints, called by /bin/sh.
-sub check {
-    my ($environment, @arguments) = @_;
-    my ($said, $status) = run_program(
-        { %{ $scene->environment('advisory_monitor') }, %$environment }, 'sh', $check, @arguments);
-    return ($status, $said);
+sub check (@arguments) {
+    return reverse run_program($scene->environment('advisory_monitor'), 'sh', $check, @arguments);
 }
 
-sub gives {
-    my ($code, $text, @arguments) = @_;
-    my $environment = ref $arguments[0] ? shift @arguments : {};
-    my ($status, $said) = check($environment, @arguments);
+sub gives ($code, $text, @arguments) {
+    my ($status, $said) = check(@arguments);
     my $what = join ' ', 'check_advisory.sh', @arguments;
     is($status, $code, "$what: exit code") or diag($said);
     like($said, $text, '... and text');
@@ -153,7 +142,7 @@ gives(0, qr/no lock looks forgotten/, 'leaks', '-U', 'nobody');
 my ($before) = gives(0, qr/leaks=/, 'leaks', '-w', '1000', '-c', '1000') =~ /leaks=(\d+)/;
 my $after;
 wait_until('more look forgotten', sub {
-    (undef, my $said) = check({}, 'leaks', '-l', '1s');
+    (undef, my $said) = check('leaks', '-l', '1s');
     ($after) = $said =~ /leaks=(\d+)/;
     $after > $before
 });
@@ -172,12 +161,12 @@ gives(3, qr/"no\/thing" does not exist/, 'pool', '-d', 'no|thing');
 gives(3, qr{this database does not have the extension advisory_ext \(choose one with -d\)}, 'pool',
     '-d', 'template1');
 for my $option (qw(--help -h)) {
-    my ($status, $said) = check({}, $option);
+    my ($status, $said) = check($option);
     is($status, 0, "$option: exit code");
     like($said, qr/\AUsage: check_advisory\.sh MODE .*^ +pool .*^ +waits .*^ +leaks .*UNKNOWN/ms,
         '... and help');
 }
-like((check({}, '--version'))[1], qr/\Acheck_advisory\.sh \d+\.\d+/, '--version');
+like((check('--version'))[1], qr/\Acheck_advisory\.sh \d+\.\d+/, '--version');
 
 # A server that does not answer in time: somebody has locked a table that the query needs.
 {
@@ -188,13 +177,12 @@ like((check({}, '--version'))[1], qr/\Acheck_advisory\.sh \d+\.\d+/, '--version'
 }
 
 for my $command (grep { /\S/ } split /\n/, block(qr/^examples\/monitoring/)) {
-    my ($said, $status) = run_program(
-        $scene->environment('postgres'), 'sh', '-c', 'cd "$0" && ' . $command, work_dir());
+    my ($said, $status) = command($command, $scene->environment('postgres'))->finish;
     like($status, qr/^[012]$/, "the page: $command") or diag($said);
 }
 {
     my ($example) = map { $_->[1] } grep { $_->[0] eq 'text' } blocks();
-    my ($status, $said) = check({}, 'waits', '-w', '0', '-c', '3000');
+    my ($status, $said) = check('waits', '-w', '0', '-c', '3000');
     my ($shape, $shown) = map { s/\d+/N/gr } $said, $example;
     $shape =~ s/;N;N;/;;;/, $shown =~ s/;N;N;/;;;/;
     is($status == 0 ? $shape =~ s/OK/WARNING/r : $shape, $shown, 'it prints what the page shows');
@@ -203,14 +191,11 @@ for my $command (grep { /\S/ } split /\n/, block(qr/^examples\/monitoring/)) {
 SKIP: {
     skip 'there is no check_postgres here', 3 unless program('check_postgres');
     my $command = block(qr/^check_postgres/) =~ s/\s+\z//r;
-    my $run = sub {
-        return run_program($scene->environment('advisory_monitor'), 'sh', '-c', $_[0])
-    };
-    my ($said, $status) = $run->($command);
-    is($status, 0, 'check_postgres') or diag($said);
-    like($said, qr/^POSTGRES_CUSTOM_QUERY OK: .* 0 \|/, '... says how full it is');
-    ($said, $status) = $run->($command =~ s/round\(percent_used\)/80/r);
-    is($status, 2, '... and critical above') or diag($said);
+    my $environment = $scene->environment('advisory_monitor');
+    command($command, $environment)->ends(
+        0, qr/^POSTGRES_CUSTOM_QUERY OK: .* 0 \|/, 'check_postgres says how full it is');
+    command($command =~ s/round\(percent_used\)/80/r, $environment)->ends(
+        2, qr/^POSTGRES_CUSTOM_QUERY CRITICAL/, '... and critical above');
 }
 
 done_testing();

@@ -1,19 +1,15 @@
 #!/usr/bin/env perl
 # Node and node-postgres: the files of the examples do what they promise, those of the webhooks also
 # through PgBouncer in transaction mode; and calls resolve correctly as that driver sends them.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use File::Temp qw(tempdir);
+use FindBin;
+use IO::Socket::INET;
 use IPC::Open2;
 use JSON::PP;
 use List::Util qw(shuffle);
-use NodeProgram;
+use Launch;
 use PgBouncer;
 use Programs;
-use Test::More;
 
 use constant { PROCESSES => 8, EVENTS => 200, COPIES => 5, AT_ONCE => 8 };
 
@@ -30,41 +26,50 @@ $look->run('CREATE TABLE webhook_done (event_id text NOT NULL,
         done_at timestamptz NOT NULL DEFAULT now())',
     'CREATE TABLE payment (event_id text NOT NULL)');
 
+# A request whose answer is awaited later: "status body".
+sub post ($port, $path) {
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp')
+        or die "port $port: $!\n";
+    print {$socket} "POST $path HTTP/1.0\r\n\r\n";
+    $socket->flush;
+    return $socket;
+}
+
+sub answer ($socket) {
+    local $/ = undef;
+    my ($status, $body) = <$socket> =~ m{^HTTP/\S+ (\d+).*?\r\n\r\n(.*?)\n?$}s or die "no answer\n";
+    return "$status $body";
+}
+
 # So many events, each delivered to several processes at once. What was answered, and how often.
-sub deliver {
-    my ($file, $events, $server) = @_;
+sub deliver ($file, $events, $server = \%ENV) {
     $look->run('TRUNCATE webhook_done, payment', 'SELECT advisory.stats_reset()');
-    my @programs = map { NodeProgram->start(server => $server, program => [$file]) } 1 .. PROCESSES;
+    my %where = map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER);
+    my @programs = map { launch_node(\%where, $file) } 1 .. PROCESSES;
     my @ports = map { $_->says(qr/listening on port (\d+)/) } @programs;
     my %answers;
     my @ids = map { "evt_$_" } 1 .. $events;
     while (my @batch = splice @ids, 0, AT_ONCE) {
-        my @requests = map { my $port = $_; map { [ $port, $_ ] } @batch } 1 .. COPIES;
         my %to = map { $_ => [ shuffle @ports ] } @batch;
         my @sockets =
-            map { NodeProgram::post($to{ $_->[1] }[ $_->[0] ], "/webhook/$_->[1]") } @requests;
-        $answers{ NodeProgram::answer($_) }++ for @sockets;
+            map { my $copy = $_; map { post($to{$_}[$copy], "/webhook/$_") } @batch } 1 .. COPIES;
+        $answers{ answer($_) }++ for @sockets;
     }
     my @failed = grep { $_->stop } @programs;
     is(scalar @failed, 0, 'all processes end well when asked to')
-        or diag(map { $_->output } @failed);
+        or diag(map { $_->said } @failed);
     return \%answers;
 }
 
 sub payments { return $look->rows('SELECT count(*), count(DISTINCT event_id) FROM payment')->[0] }
 
-# How often a delivery had to wait for another one of its event.
-sub contended {
-    return $look->value(q{SELECT sum(contended) FROM advisory.stats WHERE namespace = 'webhook'})
-}
-
-sub once {
-    my ($how, $server) = @_;
-    is_deeply(deliver(examples('node/webhook.js'), EVENTS, $server),
+sub once ($how, @server) {
+    is_deeply(deliver(examples('node/webhook.js'), EVENTS, @server),
         { '200 processed' => EVENTS, '200 duplicate' => EVENTS * (COPIES - 1) },
         "webhooks, $how: of the deliveries of each event one is processed, the others are told");
     is_deeply(payments(), [ EVENTS, EVENTS ], '... and each is processed exactly once');
-    cmp_ok(contended(), '>', 0, '... though they met');
+    $look->shows(q{SELECT sum(contended) > 0 FROM advisory.stats WHERE namespace = 'webhook'}, 1,
+        '... though they met');
     return;
 }
 
@@ -78,13 +83,10 @@ SKIP: {
 }
 
 # The same file without its lock.
-my $unlocked = tempdir(CLEANUP => 1) . '/webhook.js';
-open my $source, '<', examples('node/webhook.js') or die "cannot read the example: $!\n";
-my $code = do { local $/ = undef; <$source> };
+my $code = slurp(examples('node/webhook.js'));
 $code =~ s/SELECT advisory\.xact_lock\(\$1, \$2, \$3\)/SELECT \$1::text, \$2::text, \$3::text/
     or die "the example takes no lock\n";
-PgBouncer::write_file($unlocked, $code);
-deliver($unlocked, 5 * AT_ONCE);
+deliver(spew(scratch() . '/webhook.js', $code), 5 * AT_ONCE);
 cmp_ok(payments()->[0], '>', payments()->[1],
     'without the lock, some are processed twice (so the test can fail)');
 
@@ -95,50 +97,42 @@ $look->run('CREATE TABLE invoice (id bigint PRIMARY KEY, due date NOT NULL,
     'CREATE TABLE reminder (invoice_id bigint NOT NULL,
         sent_at timestamptz NOT NULL DEFAULT clock_timestamp())',
     q{INSERT INTO invoice SELECT i, current_date - 1 FROM generate_series(1, 20) AS i});
+my $IS_LOCKED = q{SELECT advisory.is_locked('job', 'reminders')};
 
 # Somebody's row lock keeps the first run busy in the middle.
 my $other = session()->run('BEGIN', 'SELECT FROM invoice WHERE id = 10 FOR UPDATE');
-my $job = examples('node/scheduled-job.js');
-my $first = NodeProgram->start(program => [$job]);
-wait_until('the first run is in the middle',
-    sub { $look->value('SELECT count(*) FROM reminder') == 10 });
-my $second = NodeProgram->start(program => [$job]);
-is($second->finish, 0, 'scheduled job: a run that comes while the first is at work ends well');
-is($second->output, "the previous run is still at work\n", '... and says why it did nothing');
-is_deeply($look->rows(
-    q{SELECT application_name, scope, granted FROM advisory.locks WHERE namespace = 'job'}),
-    [ [ 'reminders', 'session', 1 ] ],
-    '... the lock is the first one\'s');
+my @job = examples('node/scheduled-job.js');
+my $first = launch_node(@job);
+$look->wait_until('the first run is in the middle', 'SELECT count(*) = 10 FROM reminder');
+launch_node(@job)->ends(0, "the previous run is still at work\n",
+    'scheduled job: a run that comes while the first is at work ends well, and says why');
+$look->shows(q{SELECT application_name, scope, granted FROM advisory.locks
+    WHERE namespace = 'job'}, 'reminders|session|1', '... the lock is the first one\'s');
 $other->run('COMMIT');
-is($first->finish, 0, '... which goes through to the end');
-is($first->output, "20 reminders sent\n", '... and did it all');
-is_deeply($look->rows('SELECT count(*), count(DISTINCT invoice_id) FROM reminder'), [ [ 20, 20 ] ],
+$first->ends(0, "20 reminders sent\n", '... which goes through to the end, and did it all');
+$look->shows('SELECT count(*), count(DISTINCT invoice_id) FROM reminder', '20|20',
     '... once each');
-is($look->value(q{SELECT advisory.is_locked('job', 'reminders')}), 0, '... and leaves no lock');
+$look->shows($IS_LOCKED, 0, '... and leaves no lock');
 
 # A run that fails leaves none either; nor does one that is killed, or whose connection is lost.
 $look->run('UPDATE invoice SET reminded_at = NULL',
     'ALTER TABLE reminder ADD CHECK (invoice_id < 10) NOT VALID');
-my $failing = NodeProgram->start(program => [$job]);
-isnt($failing->finish, 0, 'a run that fails says so by its exit code');
-like($failing->output, qr/violates check constraint/, '... and why');
-is($look->value(q{SELECT advisory.is_locked('job', 'reminders')}), 0, '... and leaves no lock');
+launch_node(@job)->ends(1, qr/violates check constraint/,
+    'a run that fails says so by its exit code, and why');
+$look->shows($IS_LOCKED, 0, '... and leaves no lock');
 $look->run('ALTER TABLE reminder DROP CONSTRAINT reminder_invoice_id_check');
 $other->run('BEGIN', 'SELECT FROM invoice WHERE id = 15 FOR UPDATE');
-my $lost = NodeProgram->start(program => [$job]);
-wait_until('it is in the middle',
-    sub { $look->value('SELECT count(*) FROM reminder WHERE invoice_id = 15') == 2 });
-is($look->value(q{SELECT advisory.terminate_holder('job', 'reminders', pid)
-        FROM advisory.holders('job', 'reminders')}), 1,
-    'a run whose connection is ended');
-isnt($lost->finish, 0, '... does not go on without its lock');
+my $lost = launch_node(@job);
+$look->wait_until('it is in the middle',
+    'SELECT count(*) = 2 FROM reminder WHERE invoice_id = 15');
+$look->shows(q{SELECT advisory.terminate_holder('job', 'reminders', pid)
+    FROM advisory.holders('job', 'reminders')}, 1, 'a run whose connection is ended');
 # The driver may see the end of the connection before it reads the server's message.
-like($lost->output, qr/terminating connection|connection (?:error|terminated)/i,
-    '... and says why');
+$lost->ends(1, qr/terminating connection|connection (?:error|terminated)/i,
+    '... does not go on without its lock, and says why');
 $other->run('COMMIT');
-my $last = NodeProgram->start(program => [$job]);
-is($last->finish, 0, '... and the next run goes on where it stopped');
-is($last->output, "6 reminders sent\n", '... with what is left');
+launch_node(@job)->ends(0, "6 reminders sent\n",
+    '... and the next run goes on where it stopped, with what is left');
 
 # ---- One at a time per user ----------------------------------------------------------------------
 
@@ -147,34 +141,27 @@ $look->run('CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL)'
         made_at timestamptz NOT NULL DEFAULT now())',
     q{INSERT INTO purchase VALUES (7, 'tea'), (7, 'cup'), (8, 'jar')});
 
-my @exporters =
-    map { NodeProgram->start(program => [ examples('node/one-at-a-time-per-user.js') ]) } 1, 2;
+my @exporters = map { launch_node(examples('node/one-at-a-time-per-user.js')) } 1, 2;
 my @at = map { $_->says(qr/listening on port (\d+)/) } @exporters;
-sub ask {
-    my ($process, $user) = @_;
-    return NodeProgram::post($at[$process], "/users/$user/export")
-}
+sub ask ($process, $user) { return post($at[$process], "/users/$user/export") }
 
 # The table is locked, so that an export lasts as long as it shall.
 $other->run('BEGIN', 'LOCK TABLE purchase');
 my $of_7 = ask(0, 7);
-wait_until('the export is being made',
-    sub { $look->value(q{SELECT advisory.is_locked('export', 7)}) });
-is(NodeProgram::answer(ask($_, 7)), '409 an export for user 7 is being made',
+$look->wait_until('the export is being made', q{SELECT advisory.is_locked('export', 7)});
+is(answer(ask($_, 7)), '409 an export for user 7 is being made',
     'one at a time per user: the second request is told so, at process ' . ($_ + 1)) for 0, 1;
 my $of_8 = ask(1, 8);
-wait_until('the other export is being made',
-    sub { $look->value(q{SELECT advisory.is_locked('export', 8)}) });
-pass('another user\'s is made at the same time');
+$look->wait_until('another user\'s is made at the same time',
+    q{SELECT advisory.is_locked('export', 8)});
 $other->run('COMMIT');
-is(NodeProgram::answer($of_7), '200 exported 2 purchases', 'the first one comes to its end');
-is(NodeProgram::answer($of_8), '200 exported 1 purchases', '... and the other user\'s');
-is(NodeProgram::answer(ask(1, 7)), '200 exported 2 purchases', '... and then the next');
-is_deeply($look->rows(
-    'SELECT user_id, count(*), min(content::text) FROM export GROUP BY 1 ORDER BY 1'),
-    [ [ 7, 2, '[{"item": "cup"}, {"item": "tea"}]' ], [ 8, 1, '[{"item": "jar"}]' ] ],
+is(answer($of_7), '200 exported 2 purchases', 'the first one comes to its end');
+is(answer($of_8), '200 exported 1 purchases', '... and the other user\'s');
+is(answer(ask(1, 7)), '200 exported 2 purchases', '... and then the next');
+$look->shows('SELECT user_id, count(*), min(content::text) FROM export GROUP BY 1 ORDER BY 1',
+    [ '7|2|[{"item": "cup"}, {"item": "tea"}]', '8|1|[{"item": "jar"}]' ],
     'these were made, and no others');
-is($look->value(q{SELECT count(*) FROM advisory.locks WHERE namespace = 'export'}), 0,
+$look->shows(q{SELECT count(*) FROM advisory.locks WHERE namespace = 'export'}, 0,
     'nothing is held any more');
 is($_->stop, 0, 'the process ends well when asked to') for @exporters;
 
@@ -190,16 +177,14 @@ my $node_pid = do {
 };
 END { kill KILL => $node_pid if $node_pid }
 
-sub node {
-    my ($sql, $values, %more) = @_;
+sub node ($sql, $values = [], %more) {
     print {$node_in} $json->encode({ sql => $sql, values => $values, %more }), "\n";
     $node_in->flush;
     return $json->decode(scalar readline($node_out) // die "Node has ended\n");
 }
 
 # The rows, a line each; or the error's code.
-sub outcome {
-    my ($answer) = @_;
+sub outcome ($answer) {
     return $answer->{error}{code} if $answer->{error};
     return join "\n", map { join ', ', @$_ } @{ $answer->{rows} };
 }
@@ -208,7 +193,7 @@ sub outcome {
 my ($UUID, $UUID2) = map { "00000000-0000-0000-0000-00000000000$_" } 'a', 'b';
 my @NAMES = ('x', 'y', '42', '43', '7', '9007199254740993', '1.5', '{"x","y"}', $UUID, $UUID2);
 sub held_by_node {
-    return join ' ', map { $_->[0] } @{ $look->rows(<<'SQL', \@NAMES) };
+    return join ' ', $look->column(<<'SQL', \@NAMES);
         SELECT n FROM pg_locks l JOIN pg_stat_activity a USING (pid)
         JOIN unnest($1::text[]) n ON (l.classid::bigint << 32 | l.objid::bigint)
         = advisory.key('u', n) AND l.objsubid = 1
@@ -219,100 +204,65 @@ SQL
 
 my $TRUE = 'boolean true';
 for my $case (
-    # what, SQL, values, what comes back, which locks
-    [ 'a string',                   'try_lock($1, $2)',            [ 'u', 'x' ],
-        $TRUE, 'x' ],
-    [ 'a number',                   'try_lock($1, $2)',            [ 'u', 42 ],
-        $TRUE, '42' ],
-    [ 'a number after a literal',   q{try_lock('u', $1)},          [42],
-        $TRUE, '42' ],
-    [ 'the same id as a string',    'try_lock($1, $2)',            [ 'u', '42' ],
-        $TRUE, '42' ],
-    [ 'a number with a cast',       'try_lock($1, $2::bigint)',    [ 'u', 42 ],
-        $TRUE, '42' ],
-    [ 'a number, cast to int',      'try_lock($1, $2::int)',       [ 'u', 42 ],
-        $TRUE, '42' ],
-    [ 'a BigInt',                   'try_lock($1, $2)',
-        [ 'u', { bigint => '9007199254740993' } ], $TRUE, '9007199254740993' ],
-    [ 'a BigInt with a cast',       'try_lock($1, $2::bigint)',
-        [ 'u', { bigint => '9007199254740993' } ], $TRUE, '9007199254740993' ],
-    [ 'a fraction is a name',       'try_lock($1, $2)',            [ 'u', 1.5 ],
-        $TRUE, '1.5' ],
-    [ '... but no bigint',          'try_lock($1, $2::bigint)',    [ 'u', 1.5 ],
-        '22P02', '' ],
-    [ 'a uuid',                     'try_lock($1, $2)',            [ 'u', $UUID ],
-        $TRUE, $UUID ],
-    [ 'a uuid with a cast',         'try_lock($1, $2::uuid)',      [ 'u', uc $UUID ],
-        $TRUE, $UUID ],
-    [ 'null',                       'try_lock($1, $2)',            [ 'u', undef ],
-        '22004', '' ],
-    [ 'an empty string',            'try_lock($1, $2)',            [ 'u', '' ],
-        '22023', '' ],
-    [ 'a timeout',                  'try_lock($1, $2, $3)',        [ 'u', 'x', '250ms' ],
-        $TRUE, 'x' ],
-    [ 'must hold',                  'lock($1, $2)',                [ 'u', 42 ],
-        $TRUE, '42' ],
-    [ 'must hold, a timeout',       'lock($1, $2, $3)',            [ 'u', 42, '5s' ],
-        $TRUE, '42' ],
-    [ 'must hold, seconds',         'lock($1, $2, $3)',            [ 'u', 42, 5 ],
-        $TRUE, '42' ],
-    [ 'must hold, for ever',        'lock($1, $2, $3)',            [ 'u', 'x', undef ],
-        $TRUE, 'x' ],
-    [ 'by key',                     'lock_key($1, $2, $3)',        [ '-2', '1s', 'label' ],
-        $TRUE, '' ],
-    [ 'a list without a cast',      'lock_all($1, $2)',            [ 'u', [ 'x', 'y' ] ],
-        $TRUE, 'x y' ],
-    [ 'a list as text[]',           'lock_all($1, $2::text[])',    [ 'u', [ 'x', 'y' ] ],
-        $TRUE, 'x y' ],
-    [ 'numbers without a cast',     'lock_all($1, $2)',            [ 'u', [ 43, 42 ] ],
-        $TRUE, '42 43' ],
-    [ 'numbers as bigint[]',        'lock_all($1, $2::bigint[], $3)', [ 'u', [ 43, 42, 42 ], '1s' ],
-        $TRUE, '42 43' ],
-    [ 'uuids without a cast',       'lock_all($1, $2)',            [ 'u', [ $UUID, $UUID2 ] ],
-        $TRUE, "$UUID $UUID2" ],
-    [ 'uuids as uuid[]',            'lock_all($1, $2::uuid[])',    [ 'u', [ uc $UUID, $UUID2 ] ],
-        $TRUE, "$UUID $UUID2" ],
-    [ 'an empty list',              'lock_all($1, $2)',            [ 'u', [] ],
-        $TRUE, '' ],
-    [ 'a null in a list',           'lock_all($1, $2)',            [ 'u', [ 'x', undef ] ],
-        '22004', '' ],
-    [ 'the first that is free',     'try_lock_any($1, $2)',        [ 'u', [ 'x', 'y' ] ],
-        'string x', 'x' ],
-    [ '... of numbers',             'try_lock_any($1, $2)',        [ 'u', [ 42, 43 ] ],
-        'string 42', '42' ],
+    # what, call, values, which locks, and what comes back if it is not true
+    [ 'a string',                   'try_lock($1, $2)',             [ 'u', 'x' ], 'x' ],
+    [ 'a number',                   'try_lock($1, $2)',             [ 'u', 42 ], '42' ],
+    [ 'a number after a literal',   q{try_lock('u', $1)},           [42], '42' ],
+    [ 'the same id as a string',    'try_lock($1, $2)',             [ 'u', '42' ], '42' ],
+    [ 'a number with a cast',       'try_lock($1, $2::bigint)',     [ 'u', 42 ], '42' ],
+    [ 'a number, cast to int',      'try_lock($1, $2::int)',        [ 'u', 42 ], '42' ],
+    [ 'a BigInt', 'try_lock($1, $2)',
+        [ 'u', { bigint => '9007199254740993' } ], '9007199254740993' ],
+    [ 'a BigInt with a cast', 'try_lock($1, $2::bigint)',
+        [ 'u', { bigint => '9007199254740993' } ], '9007199254740993' ],
+    [ 'a fraction is a name',       'try_lock($1, $2)',             [ 'u', 1.5 ], '1.5' ],
+    [ '... but no bigint',          'try_lock($1, $2::bigint)',     [ 'u', 1.5 ], '', '22P02' ],
+    [ 'a uuid',                     'try_lock($1, $2)',             [ 'u', $UUID ], $UUID ],
+    [ 'a uuid with a cast',         'try_lock($1, $2::uuid)',       [ 'u', uc $UUID ], $UUID ],
+    [ 'null',                       'try_lock($1, $2)',             [ 'u', undef ], '', '22004' ],
+    [ 'an empty string',            'try_lock($1, $2)',             [ 'u', '' ], '', '22023' ],
+    [ 'a timeout',                  'try_lock($1, $2, $3)',         [ 'u', 'x', '250ms' ], 'x' ],
+    [ 'must hold',                  'lock($1, $2)',                 [ 'u', 42 ], '42' ],
+    [ 'must hold, a timeout',       'lock($1, $2, $3)',             [ 'u', 42, '5s' ], '42' ],
+    [ 'must hold, seconds',         'lock($1, $2, $3)',             [ 'u', 42, 5 ], '42' ],
+    [ 'must hold, for ever',        'lock($1, $2, $3)',             [ 'u', 'x', undef ], 'x' ],
+    [ 'by key',                     'lock_key($1, $2, $3)',         [ '-2', '1s', 'label' ], '' ],
+    [ 'a list without a cast',      'lock_all($1, $2)',             [ 'u', [ 'x', 'y' ] ], 'x y' ],
+    [ 'a list as text[]',           'lock_all($1, $2::text[])',     [ 'u', [ 'x', 'y' ] ], 'x y' ],
+    [ 'numbers without a cast',     'lock_all($1, $2)',             [ 'u', [ 43, 42 ] ], '42 43' ],
+    [ 'numbers as bigint[]', 'lock_all($1, $2::bigint[], $3)',
+        [ 'u', [ 43, 42, 42 ], '1s' ], '42 43' ],
+    [ 'uuids without a cast', 'lock_all($1, $2)', [ 'u', [ $UUID, $UUID2 ] ], "$UUID $UUID2" ],
+    [ 'uuids as uuid[]', 'lock_all($1, $2::uuid[])',
+        [ 'u', [ uc $UUID, $UUID2 ] ], "$UUID $UUID2" ],
+    [ 'an empty list',              'lock_all($1, $2)',             [ 'u', [] ], '' ],
+    [ 'a null in a list', 'lock_all($1, $2)', [ 'u', [ 'x', undef ] ], '', '22004' ],
+    [ 'the first that is free', 'try_lock_any($1, $2)', [ 'u', [ 'x', 'y' ] ], 'x', 'string x' ],
+    [ '... of numbers', 'try_lock_any($1, $2)', [ 'u', [ 42, 43 ] ], '42', 'string 42' ],
     [ '... of bigint[], which are strings in JavaScript', 'try_lock_any($1, $2::bigint[])',
-        [ 'u', [ 42, 43 ] ], 'string 42', '42' ],
-    [ '... two of them',            'try_lock_any($1, $2, $3)',    [ 'u', [ 'x', '42', 'y' ], 2 ],
-        "string x\nstring 42", '42 x' ],
-    [ 'the length of a lock',       'holds($1, $2)',               [ 'u', 'x' ],
-        'boolean false', '' ],
-    [ 'a key is a string',          'key($1, $2)',                 [ 'billing', 'invoice:42' ],
-        'string 1572001551135567388', '' ],
-    [ 'a slot is a number',         'acquire($1, $2, $3, $4)',     [ 's', 'x', 3, '1s' ],
-        'number 1', '' ],
+        [ 'u', [ 42, 43 ] ], '42', 'string 42' ],
+    [ '... two of them', 'try_lock_any($1, $2, $3)',
+        [ 'u', [ 'x', '42', 'y' ], 2 ], '42 x', "string x\nstring 42" ],
+    [ 'the length of a lock', 'holds($1, $2)', [ 'u', 'x' ], '', 'boolean false' ],
+    [ 'a key is a string', 'key($1, $2)',
+        [ 'billing', 'invoice:42' ], '', 'string 1572001551135567388' ],
+    [ 'a slot is a number', 'acquire($1, $2, $3, $4)', [ 's', 'x', 3, '1s' ], '', 'number 1' ],
+    [ 'CALL',                       'await_lock($1, $2)',           [ 'u', 'x' ], 'x', '' ],
+    [ 'CALL',                       'await_lock($1, $2, $3)',       [ 'u', 42, '1s' ], '42', '' ],
+    [ 'CALL', 'await_lock($1, $2, $3)', [ 'u', $UUID, undef ], $UUID, '' ],
+    [ 'CALL',                       'await_lock($1, $2::bigint)',   [ 'u', 42 ], '42', '' ],
+    [ 'CALL',                       'await_lock_shared($1, $2, $3)', [ 'u', 'x', '1s' ], 'x', '' ],
+    [ 'CALL',                       'await_lock_key($1, $2, $3)',   [ 7, '1s', 'label' ], '', '' ],
+    [ 'CALL returns the slot', 'await_acquire($1, $2, $3)', [ 's', 'x', 3 ], '', 'number 1' ],
 ) {
-    my ($what, $call, $values, $expected, $locks) = @$case;
-    my $answer = node("SELECT * FROM advisory.$call", $values);
-    is(outcome($answer), $expected, "node-postgres, $what: $call") or diag(explain($answer));
+    my ($what, $call, $values, $locks, $expected) = @$case;
+    my $sql = $call =~ /^await/ ? "CALL advisory.$call" : "SELECT * FROM advisory.$call";
+    my $answer = node($sql, $values);
+    is(outcome($answer), $expected // $TRUE, "node-postgres, $what: $call")
+        or diag(explain($answer));
     is(held_by_node(), $locks, '... those locks');
     node('SELECT pg_advisory_unlock_all()');
 }
-
-for my $case (
-    [ 'await_lock($1, $2)',            [ 'u', 'x' ],          'x' ],
-    [ 'await_lock($1, $2, $3)',        [ 'u', 42, '1s' ],     '42' ],
-    [ 'await_lock($1, $2, $3)',        [ 'u', $UUID, undef ], $UUID ],
-    [ 'await_lock($1, $2::bigint)',    [ 'u', 42 ],           '42' ],
-    [ 'await_lock_shared($1, $2, $3)', [ 'u', 'x', '1s' ],    'x' ],
-    [ 'await_lock_key($1, $2, $3)',    [ 7, '1s', 'label' ],  '' ],
-) {
-    my ($call, $values, $locks) = @$case;
-    is(outcome(node("CALL advisory.$call", $values)), '', "node-postgres: CALL $call");
-    is(held_by_node(), $locks, '... that lock');
-    node('SELECT pg_advisory_unlock_all()');
-}
-is(outcome(node('CALL advisory.await_acquire($1, $2, $3)', [ 's', 'x', 3 ])), 'number 1',
-    'node-postgres: CALL await_acquire returns the slot');
 
 # A wait without a snapshot, as the driver sends it.
 my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('u', 'x')});
@@ -325,10 +275,10 @@ like($refused->{detail}, qr/application "holder", holds it/, '... and names the 
 print {$node_in} $json->encode(
     { sql => 'CALL advisory.await_lock($1, $2, $3)', values => [ 'u', 'x', '30s' ] }), "\n";
 $node_in->flush;
-wait_until('Node waits',
-    sub { $look->value(q{SELECT count(*) FROM advisory.holders('u', 'x') WHERE NOT granted}) });
-is($look->value(q{SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity
-        WHERE application_name = 'calls'}), 1,
+$look->wait_until('Node waits',
+    q{SELECT count(*) FROM advisory.holders('u', 'x') WHERE NOT granted});
+$look->shows(q{SELECT backend_xmin, backend_xid FROM pg_stat_activity
+    WHERE application_name = 'calls'}, 'NULL|NULL',
     'await_lock waits without a snapshot over the extended protocol, too');
 $holder->run(q{SELECT advisory.unlock('u', 'x')});
 is(outcome($json->decode(scalar readline $node_out)), '', '... until it has the lock');

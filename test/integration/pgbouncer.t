@@ -3,14 +3,10 @@
 # transaction. Transaction-level locks and slots work there under load. A session-level lock stays
 # behind when its client has gone, which a setting can forbid, and which advisory.leaks shows. In
 # session mode everything works as without a pooler.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use Launch;
 use PgBouncer;
 use Programs;
-use Test::More;
 
 use constant { CLIENTS => 12, SERVERS => 4, SLOTS => 2, TIMES => 20 };
 
@@ -23,12 +19,11 @@ $look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE app LOGIN',
     'GRANT pg_read_all_stats TO app');
 
 # As a role, and as the application that PgBouncer is told of.
-sub client {
-    my ($pooler, $application) = @_;
+sub client ($pooler, $application) {
     return session(server => $pooler, role => 'app', application => $application);
 }
 
-sub pooler { return PgBouncer->new($server, users => ['app'], @_) }
+sub pooler (@settings) { return PgBouncer->new($server, @settings) }
 
 # Holders and locks, as the server sees them: "pid namespace/name".
 sub held {
@@ -38,7 +33,7 @@ sub held {
 SQL
 }
 
-sub backend { my ($session) = @_; return $session->value('SELECT pg_backend_pid()') }
+sub backend ($session) { return $session->value('SELECT pg_backend_pid()') }
 
 # ---- Transaction mode: transaction-level locks under load ----------------------------------------
 
@@ -50,8 +45,7 @@ $look->run(
     'CREATE TABLE refused (what text)',
     'GRANT ALL ON counter, visit, refused TO app');
 
-sub visit {
-    my ($what) = @_;
+sub visit ($what) {
     return <<"SQL";
         SELECT value AS seen, extract(epoch FROM clock_timestamp()) AS entered
             FROM counter WHERE what = $what \\gset
@@ -65,20 +59,13 @@ SQL
 my $busy = pooler(pool_mode => 'transaction', default_pool_size => SERVERS);
 
 # A script of pgbench's, by CLIENTS clients, TIMES times each.
-sub load {
-    my ($protocol, $script) = @_;
-    my $file = "$server->{ADVISORY_EXT_TMP}/script";
-    PgBouncer::write_file($file, $script);
-    my @connection = ('-h', $busy->{PGHOST}, '-p', $busy->{PGPORT}, '-U', 'app', 'postgres');
-    my $output =
-        `pgbench -n -M $protocol -c @{[CLIENTS]} -t @{[TIMES]} -f $file @connection 2>&1`;
-    is($?, 0, '... all of them got through') or diag($output);
-    return;
+sub load ($protocol, $script) {
+    return launch('pgbench', '-n', '-M', $protocol, '-c', CLIENTS, '-t', TIMES,
+        '-f', spew(scratch() . '/script', $script), '-h', $busy->{PGHOST}, '-p', $busy->{PGPORT},
+        '-U', 'app', 'postgres')->ends(0, qr/^/, '... all of them got through');
 }
 
 sub steps { return $look->value('SELECT sum(value) FROM counter WHERE what ~ ?', $_[0]) }
-
-sub visits { return $look->value('SELECT count(*) FROM visit WHERE what ~ ?', $_[0]) }
 
 # How many were inside at once, at the most.
 sub together {
@@ -101,7 +88,6 @@ cmp_ok(together('none'), '>', 1, '... since several are inside at once');
 load(extended => "BEGIN;\nSELECT advisory.xact_lock('critical', 'lock', '60s');\n"
     . visit(q{'lock'}) . 'COMMIT;');
 is(steps('lock'), $all, 'xact_lock: counting up loses nothing');
-is(visits('lock'), $all, '... everybody had a turn');
 is(together('lock'), 1, '... one at a time');
 
 load(simple => "BEGIN;\nSELECT advisory.try_xact_lock('critical', 'try') AS mine \\gset\n\\if "
@@ -168,17 +154,15 @@ is($look->value('SELECT count(*) FROM advisory.leaks'), 0,
     'it is no leak yet: nobody else has come, and no time has passed');
 
 # The plain way to find it: idle for long. It has to be longer than nothing.
-wait_until('the connection has been idle for a while', sub {
-    $look->value('SELECT clock_timestamp() - state_change > ? FROM pg_stat_activity WHERE pid = ?',
-        '1.1s', $backend) });
+$look->wait_until('the connection has been idle for a while',
+    q(SELECT clock_timestamp() - state_change > '1.1s' FROM pg_stat_activity WHERE pid = ?),
+    $backend);
 $look->run(q{SET advisory_ext.leak_after = '1s'});
-my $idle = $look->rows('SELECT pid, namespace, name, slot, taken_by_role, taken_by_application,
-        reason FROM advisory.leaks ORDER BY name');
-is_deeply([ map { [ @$_[ 0 .. 5 ] ] } @$idle ],
-    [ [ $backend, 'export', '7', undef, 'app', 'careless' ],
-        [ $backend, 'export', 'slots', 1, 'app', 'careless' ] ],
-    'idle for longer than leak_after: a leak, with its role and application');
-like($_->[6], qr/^idle outside a transaction for \d+ s$/, '... and why') for @$idle;
+$look->shows(q(SELECT pid, namespace, name, slot, taken_by_role, taken_by_application,
+    regexp_replace(reason, '\d+', 'N') FROM advisory.leaks ORDER BY name),
+    [ map { "$backend|export|$_|app|careless|idle outside a transaction for N s" } '7|NULL',
+        'slots|1' ],
+    'idle for longer than leak_after: a leak, with its role and application, and why');
 $look->run('RESET advisory_ext.leak_after');
 is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... but not with ten minutes');
 
@@ -187,18 +171,13 @@ is(backend($next), $backend, 'the same server connection serves another client')
 is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1,
     '... which is told that the lock is its own, wrongly');
 is($next->value(q{SELECT advisory.unlock('export', 7)}), 1, '... (and gives that back)');
-is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role,
-        taken_by_application, reason FROM advisory.leaks ORDER BY name'),
-    [ map {
-        [ $backend, 'next', 'export', @$_, 'app', 'careless',
-            q{taken by application "careless", now serves "next"; }
-                . q{held through 3 transactions of others' work} ]
-    } [ '7', undef ], [ 'slots', 1 ] ],
+$look->shows('SELECT pid, application_name, namespace, name, slot, taken_by_role, reason
+    FROM advisory.leaks ORDER BY name',
+    [ map { "$backend|next|export|$_|app|taken by application \"careless\", now serves \"next\"; "
+        . "held through 3 transactions of others' work" } '7|NULL', 'slots|1' ],
     'now it is a leak at once, with the application that took it and the one that is served');
-is_deeply($next->rows(
-    'SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
-    [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ],
-    '... as the clients see it too');
+$next->shows('SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name',
+    [ 'export|7|careless', 'export|slots|careless' ], '... as the clients see it too');
 
 # On a busy connection, all clients of which are one application: nothing tells it from a leader
 # that works.
@@ -230,31 +209,19 @@ $look->run('ALTER ROLE app SET advisory_ext.session_locks = off');
 is($next->value(q{SELECT advisory.lock('export', 8)}), 1,
     'a role setting is for new connections, and the pooler still has an old one');
 $one->console('RECONNECT');
-wait_until('the old server connection is gone',
-    sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $backend) });
+$look->wait_until('the old server connection is gone',
+    'SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = ?', $backend);
 is(held(), '', 'RECONNECT in its console closes that, and what leaked goes with it');
 
-for my $case (
-    [ q{SELECT advisory.lock('export', 7)},                 'xact_lock' ],
-    [ q{SELECT advisory.lock('export', 7, '5s')},           'xact_lock' ],
-    [ q{SELECT advisory.lock_shared('export', 7)},          'xact_lock_shared' ],
-    [ q{SELECT advisory.try_lock('export', 7)},             'try_xact_lock' ],
-    [ q{SELECT advisory.lock_all('export', ARRAY[7, 8])},   'xact_lock_all' ],
-    [ q{SELECT * FROM advisory.try_lock_any('export', ARRAY[7, 8])}, 'try_xact_lock_any' ],
-    [ q{SELECT advisory.lock_key(7)},                       'xact_lock_key' ],
-    [ q{CALL advisory.await_lock('export', 7)},             'xact_lock' ],
-    [ q{SELECT advisory.acquire('export', 'slots', 3)},     'xact_acquire' ],
-    [ q{SELECT advisory.try_acquire('export', 'slots', 3)}, 'try_xact_acquire' ],
-    [ q{CALL advisory.await_acquire('export', 'slots', 3)}, 'xact_acquire' ],
-) {
+# (test/sql/80_settings.sql has the hint of each function.)
+for my $case ([ q{SELECT advisory.lock('export', 7, '5s')}, 'xact_lock' ],
+    [ q{CALL advisory.await_acquire('export', 'slots', 3)}, 'xact_acquire' ]) {
     my ($statement, $instead) = @$case;
-    my $result = $next->query($statement);
-    is_deeply([ @$result{qw(state hint)} ], [ '55000', "Use advisory.$instead() instead." ],
-        "turned off: $statement");
+    my $result = $next->fails($statement, '55000', "turned off: $statement");
+    is($result->{hint}, "Use advisory.$instead() instead.", '... with what to use instead');
 }
 is($next->value(q{SELECT advisory.xact_lock('export', 7, '5s')}), 1, 'what the hints name works');
-is($next->value(q{SELECT advisory.try_xact_lock_all('export', ARRAY[7, 8])}), 1,
-    '... so does this');
+$next->shows(q{SELECT advisory.try_xact_lock_all('export', ARRAY[7, 8])}, 1, '... so does this');
 is($next->value(q{SELECT advisory.xact_acquire('export', 'slots', 3)}), 1, '... and this');
 is(held(), '', '... and nothing is left behind');
 
@@ -278,22 +245,16 @@ my @clients = map { client($pooler, "client $_") } 1 .. 3;
 my @backends = map { backend($_) } @clients;
 
 # The client waits in a queue, as the server sees it.
-sub asleep {
-    my ($number) = @_;
-    wait_until("client $number waits", sub {
-        $look->value(
-            'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number])
-    });
-    return;
+sub asleep ($number) {
+    return $look->wait_until("client $number waits",
+        'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number]);
 }
 
 # A client that disconnects. Its server connection is cleaned, and serves the next client.
-sub replace {
-    my ($number) = @_;
+sub replace ($number) {
     $clients[$number]->disconnect;
-    wait_until("the connection of client $number is clean", sub {
-        $look->value(q{SELECT state = 'idle' AND query = 'DISCARD ALL' FROM pg_stat_activity
-                WHERE pid = ?}, $backends[$number]) });
+    $look->wait_until("the connection of client $number is clean", q{SELECT state = 'idle'
+        AND query = 'DISCARD ALL' FROM pg_stat_activity WHERE pid = ?}, $backends[$number]);
     $clients[$number] = client($pooler, 'new client ' . ($number + 1));
     $backends[$number] = backend($clients[$number]);
     return;
@@ -304,14 +265,14 @@ is($first->value(q{SELECT advisory.lock('job', 1)}), 1, 'session mode: a session
 is($first->value(q{SELECT advisory.holds('job', 1)}), 1,
     '... which the client has still in its next transaction');
 is($second->value(q{SELECT advisory.try_lock('job', 1)}), 0, '... and nobody else can have');
-my $timeout = $second->query(q{SELECT advisory.lock('job', 1, '200ms')});
-is($timeout->{state}, '55P03', '... a wait with a timeout ends in an error');
+my $timeout = $second->fails(q{SELECT advisory.lock('job', 1, '200ms')}, '55P03',
+    '... a wait with a timeout ends in an error');
 like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/,
     '... that names the holder, through the pooler');
 $second->start(q{SELECT advisory.lock('job', 1, '60s')});
 asleep(1);
 $first->run(q{SELECT advisory.unlock('job', 1)});
-is($second->finish->{value}, 1, '... or when it is given back');
+$second->returns(1, '... or when it is given back');
 
 $first->start(q{CALL advisory.await_lock('job', 1, '60s')});
 asleep(0);
@@ -329,15 +290,13 @@ $clients[2]->start(q{SELECT advisory.acquire('workers', 'embedding', 2, '60s')})
 asleep(2);
 $old = $backends[0];
 replace(0);
-is($clients[2]->finish->{value}, 1,
-    'the slot of a client that disconnects goes to the next waiter');
+$clients[2]->returns(1, 'the slot of a client that disconnects goes to the next waiter');
 is($backends[0], $old, '... (its server connection is still there)');
 is(held(), join(', ', map { "$_ workers/embedding" } sort { $a <=> $b } @backends[ 1, 2 ]),
     '... and of that client nothing is left');
 
 $_->disconnect for @clients;
-wait_until('nothing is held any more', sub { held() eq '' });
-pass('when all have gone, nothing is held');
+ok(wait_until('nothing is held', sub { held() eq '' }), 'when all have gone, nothing is held');
 is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... nor is there a leak');
 
 done_testing();

@@ -1,33 +1,24 @@
 #!/usr/bin/env perl
-# The portable edition and clients in Node and Python that compute the keys themselves and call the
-# built-in functions exclude each other.
-use strict;
-use warnings;
+# The portable edition and clients in Node that compute the keys themselves and call the built-in
+# functions exclude each other. (keys_clients.t: clients in other languages have the same keys.)
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use JSON::PP;
 use Launch;
 use List::Util qw(sum0);
 use POSIX qw(ceil);
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
-use constant OPERATIONS => 10_000;
+use constant { OPERATIONS => 10_000, PROGRAMS => 2 };
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output);
 
 # The sessions of each program.
 my @KINDS = qw(portable portable keys keys slots slots);
 
-my $python = python('psycopg2');
-my %programs;
-$programs{python} = [$python, "$FindBin::Bin/exclusion.py"] if $python;
-$programs{node} = ['node', "$FindBin::Bin/node/exclusion.js"] if node_modules();
-plan skip_all => 'there is neither Python with psycopg2 nor Node with node-postgres here'
-    unless %programs;
+plan skip_all => 'there is no Node with node-postgres here' unless node_modules();
 
 create_portable_database();
 my $look = session();
@@ -60,26 +51,15 @@ my @names = ([ 'billing', 'invoice:42', 'text' ], [ 'größe', 'naïve ☃', 'te
     [ 'user', '42', 'bigint' ], [ 'user', '-9223372036854775808', 'bigint' ],
     [ 'order', '00000000-0000-0000-0000-00000000000a', 'uuid' ],
     map { [ $random->(20), $random->(40), 'text' ] } 1 .. 2);
-my $file = scratch() . '/names.json';
-open my $out, '>', $file or die "$file: $!\n";
-print {$out} encode_json(\@names);
-close $out or die "$file: $!\n";
-
-my $each = ceil(OPERATIONS / @KINDS / keys %programs);
-my @running = map {
-    launch({ NODE_PATH => node_modules() }, @{ $programs{$_} }, $file, $each, @KINDS)
-} sort keys %programs;
+my $file = spew(scratch() . '/names.json', JSON::PP->new->encode(\@names));
+my @program = ("$FindBin::Bin/node/exclusion.js", $file, ceil(OPERATIONS / @KINDS / PROGRAMS));
+my @running = map { launch_node(@program, @KINDS) } 1 .. PROGRAMS;
 # One that waits is cancelled now and then.
 my $end = time + 200;
 until (!grep { !$_->is_done } @running) {
     if (time > $end) {
-        diag map { join(' ', map { $_ // '-' } @$_) . "\n" } @{ $look->rows(<<'SQL') };
-            SELECT pid, application_name, state, wait_event, clock_timestamp() - state_change,
-            left(query, 80), pg_blocking_pids(pid),
-                   (SELECT string_agg(concat_ws(' ', classid, objid, mode, granted), ', ')
-                    FROM pg_locks AS l WHERE l.pid = a.pid AND locktype = 'advisory')
-            FROM pg_stat_activity AS a WHERE datname = current_database()
-SQL
+        diag explain $look->rows(q(SELECT pg_blocking_pids(pid), a.*, l.* FROM pg_stat_activity a
+            LEFT JOIN pg_locks l USING (pid) WHERE datname = current_database()));
         die "the programs do not end; seed $seed\n";
     }
     $look->rows(q(SELECT pg_cancel_backend(pid) FROM pg_stat_activity
@@ -95,17 +75,14 @@ for my $program (@running) {
     $sum{$_} += $tally->{$_} for keys %$tally;
 }
 diag join ', ', map { "$_ $sum{$_}" } sort keys %sum;
-my $wrong = join "\n",
-    map { $_->[0] } @{ $look->rows('SELECT left(what, 100) FROM wrong LIMIT 20') };
-is($wrong, '',
+$look->shows('SELECT left(what, 100) FROM wrong LIMIT 20', [],
     'no two have a lock or a slot that they cannot share, and who was refused holds nothing')
-        or diag "seed $seed";
+    or diag "seed $seed";
 for my $kind (qw(portable keys slots)) {
     cmp_ok($sum{"$kind $_"} // 0, '>', OPERATIONS / 100, "... $kind: often $_")
         for qw(taken refused);
 }
 cmp_ok(sum0(map { $sum{"$_ cancelled"} // 0 } qw(portable keys slots)), '>', 10,
     '... and some are cancelled');
-is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0,
-    'no lock is left');
+$look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0, 'no lock is left');
 done_testing();

@@ -2,16 +2,11 @@
 # The programs of README.md, as they stand there: Node with pg, Python with psycopg 3. Each takes
 # the lock, does its work, and releases the lock; while another session has it, it fails as its
 # comment says.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use File::Temp qw(tempdir);
-use NodeProgram;
+use FindBin;
+use Launch;
 use Page;
 use Programs;
-use Test::More;
 
 my $readme = Page->new("$FindBin::Bin/../../README.md");
 my %shown;
@@ -20,41 +15,28 @@ push @{ $shown{ $_->{language} } }, $_->{text} for $readme->others;
 create_database();
 my ($look, $holder) = (session(), session(application => 'holder'));
 $look->run('CREATE TABLE invoice (id bigint, paid boolean)', 'INSERT INTO invoice VALUES (42)');
-my $dir = tempdir(CLEANUP => 1);
-my $FREE = q(SELECT count(*) FROM pg_locks
-        WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database
-        WHERE datname = current_database()));
-
-sub write_program {
-    my ($name, $text) = @_;
-    open my $out, '>:encoding(UTF-8)', "$dir/$name" or die "cannot write $dir/$name: $!\n";
-    print {$out} $text;
-    close $out or die "cannot write $dir/$name: $!\n";
-    chmod 0755, $dir;
-    return "$dir/$name";
-}
 
 # The program alone, and while another session has the lock.
-sub try_it {
-    my ($what, $run) = @_;
+sub try_it ($what, $run) {
     $look->run('UPDATE invoice SET paid = NULL');
-    my ($status, $said) = $run->();
+    my ($said, $status) = $run->()->finish;
     is($status, 0, "$what: it works") or diag($said);
-    is($look->value('SELECT paid FROM invoice'), 1, "$what: the work is committed");
-    is($look->value($FREE), 0, "$what: the lock is free");
+    $look->shows('SELECT paid FROM invoice', 1, "$what: the work is committed");
+    $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
+        "$what: the lock is free");
     $look->run('UPDATE invoice SET paid = NULL');
     $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
-    ($status, $said) = $run->();
+    ($said, $status) = $run->()->finish;
     $holder->run(q(SELECT advisory.unlock('billing', 'invoice:42')));
     is($look->value('SELECT paid FROM invoice'), undef,
         "$what: nothing is done while another session has the lock");
-    return ($status, $said);
+    return ($said, $status);
 }
 
 SKIP: {
     skip 'there is no Node with node-postgres here', 1 unless node_modules();
     is(scalar @{ $shown{js} }, 1, 'README.md has one program for Node');
-    my $program = write_program('program.js', <<"JS");
+    my $program = spew(scratch() . '/program.js', <<"JS");
 const { Pool } = require('pg');
 const pool = new Pool();
 async function main() {
@@ -64,10 +46,7 @@ main()
     .catch((error) => { console.log(error.code, error.detail); process.exitCode = 1; })
     .finally(() => pool.end());
 JS
-    my ($status, $said) = try_it('Node', sub {
-        my $node = NodeProgram->start(program => [$program]);
-        return ($node->finish, $node->output);
-    });
+    my ($said, $status) = try_it('Node', sub { launch_node($program) });
     isnt($status, 0, 'Node: then it fails');
     like($said, qr/^55P03 Process \d+ of role .*, application "holder", holds it/,
         '... with the code and detail that the comment names');
@@ -76,12 +55,8 @@ JS
 SKIP: {
     my $python = python('psycopg') or skip 'there is no Python with psycopg 3 here', 1;
     is(scalar @{ $shown{python} }, 1, 'README.md has one program for Python');
-    my $program = write_program('program.py', "import psycopg\n$shown{python}[0]");
-    my ($status, $said) = try_it('Python', sub {
-        local $ENV{PGDATABASE} = $ENV{ADVISORY_TEST_DATABASE};
-        my $output = qx($python $program 2>&1);
-        return ($? >> 8, $output);
-    });
+    my $program = spew(scratch() . '/program.py', "import psycopg\n$shown{python}[0]");
+    my ($said, $status) = try_it('Python', sub { launch($python, $program) });
     is($status, 0, 'Python: then it says so') or diag($said);
     like($said,
         qr/^somebody else works on it: Process \d+ of role .*, application "holder", holds it/,

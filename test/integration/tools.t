@@ -2,15 +2,11 @@
 # Well-known keys: real tools, stopped in the middle, hold locks that advisory.locks and
 # advisory.activity recognize as theirs. test/sql/75_known_keys.sql tests what no tool can show
 # (formulas for other names, other databases).
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use Gate;
 use Launch;
 use Programs;
-use Test::More;
 
 my $session;
 my $number = 0;
@@ -21,15 +17,11 @@ sub new_database {
 }
 
 # While the tool is stopped, its lock is recognised as this, before anything else.
-sub holds {
-    my ($tool, $known_as) = @_;
-    my $lock = sub {
-        $session->rows(
-            'SELECT pid, known_as[1] FROM advisory.locks WHERE granted AND ? = ANY (known_as)',
-            $known_as)
-    };
-    wait_until("$tool holds a lock that is known as $known_as", sub { @{ $lock->() } });
-    my ($pid, $first) = @{ $lock->()->[0] };
+sub holds ($tool, $known_as) {
+    my $lock = 'FROM advisory.locks WHERE granted AND ? = ANY (known_as)';
+    $session->wait_until("$tool holds a lock that is known as $known_as", "SELECT count(*) $lock",
+        $known_as);
+    my ($pid, $first) = @{ $session->rows("SELECT pid, known_as[1] $lock", $known_as)->[0] };
     is($first, $known_as, "$tool: its lock is known as that");
     my $shown = length $known_as > 24 ? substr($known_as, 0, 21) . '...' : $known_as;
     is($session->value('SELECT count(*) FROM advisory.activity WHERE pid = ? AND lock = ?', $pid,
@@ -38,27 +30,16 @@ sub holds {
 }
 
 # The tool goes on to its end, and its lock is gone.
-sub ends_well {
-    my ($tool, $program) = @_;
-    my ($said, $status) = $program->finish;
-    is($status, 0, "$tool: ends well") or diag($said);
-    is($session->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database()
-            AND known_as::text ~ ?}, $tool), 0, "$tool: no lock is left");
-    return;
-}
-
-sub write_file {
-    my ($name, $text) = @_;
-    open my $file, '>', $name or die "cannot write $name: $!\n";
-    print {$file} $text;
-    close $file or die "cannot write $name: $!\n";
-    return;
+sub ends_well ($tool, $program) {
+    $program->ends(0, qr/^/, "$tool: ends well");
+    return $session->shows(q{SELECT count(*) FROM advisory.locks
+        WHERE database = current_database() AND known_as::text ~ ?}, 0, "$tool: no lock is left",
+        $tool);
 }
 
 # ---- Migration tools, stopped where they create an index -----------------------------------------
 
-sub stopped_at_gate {
-    my ($tool, $known_as, @command) = @_;
+sub stopped_at_gate ($tool, $known_as, @command) {
     my $gate = shut_gate(new_database());
     my $program = launch(@command);
     wait_until("$tool is at the gate", sub {
@@ -75,11 +56,11 @@ SKIP: {
     skip 'sqitch is not here', 1 unless program('sqitch');
     my $project = scratch() . '/sqitch';
     mkdir $_ or die "cannot make $_: $!\n" for $project, "$project/deploy";
-    write_file("$project/sqitch.conf", "[core]\n\tengine = pg\n");
-    write_file("$project/sqitch.plan",
+    spew("$project/sqitch.conf", "[core]\n\tengine = pg\n");
+    spew("$project/sqitch.plan",
         "%syntax-version=1.0.0\n%project=tools\n\nitem 2026-01-01T00:00:00Z Tester "
             . "<tester\@example.org> # Adds items\n");
-    write_file("$project/deploy/item.sql",
+    spew("$project/deploy/item.sql",
         "CREATE TABLE item (name text);\nCREATE INDEX ON item (name);\n");
     stopped_at_gate(
         'sqitch', 'sqitch: deployment',
@@ -166,7 +147,7 @@ SKIP: {
     skip "pgBackRest does not work with this server: $said", 1 if $status;
     my $program = $pgbackrest->('--start-fast', 'backup');
     holds('pgBackRest', 'pgBackRest: backup');
-    write_file("$server->{ADVISORY_EXT_DATADIR}/../gate", '');
+    spew("$server->{ADVISORY_EXT_DATADIR}/../gate", '');
     ends_well('pgBackRest', $program);
 }
 

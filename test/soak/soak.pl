@@ -13,8 +13,6 @@
 # begins when the memory of the sessions is warm. Each tenth prints figures. At the end the last
 # tenth is compared with the first. The last line says "N passed, N failed", and the exit code is 1
 # if a check failed.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
@@ -75,8 +73,7 @@ sub available_mb {
 
 # Each kind of work with the options of its pgbench. Of those who wait for each other, ten share a
 # lock, a lease or one of ten slots.
-sub load {
-    my ($all) = @_;
+sub load ($all) {
     my $waiting = max(30, $all - 61);
     my %count = (locks => int 0.35 * $waiting, leases => int 0.15 * $waiting);
     $count{slots} = $waiting - $count{locks} - $count{leases};
@@ -98,8 +95,7 @@ sub load {
 }
 
 # The exporter's queries, one after the other every few seconds.
-sub write_scrape {
-    my ($server) = @_;
+sub write_scrape ($server) {
     my @queries = slurp("$FindBin::Bin/../../monitoring/sql_exporter.yml")
         =~ /^ +query: \|\n((?: {10}.*\n)+)/mg or die "found no queries\n";
     my $file = "$server->{ADVISORY_EXT_TMP}/scrape.sql";
@@ -112,8 +108,7 @@ sub write_scrape {
     return $file;
 }
 
-sub start {
-    my ($server, $kind) = @_;
+sub start ($server, $kind) {
     my $file = $kind->{script} eq 'scrape' ? write_scrape($server)
         : "$FindBin::Bin/$kind->{script}.sql";
     my @command = ("$ENV{PG_BINDIR}/pgbench", '--no-vacuum', '--protocol=prepared',
@@ -153,8 +148,7 @@ sub stop_load {
 
 # ---- One server ----------------------------------------------------------------------------------
 
-sub soak {
-    my ($size) = @_;
+sub soak ($size) {
     my $server = own_server('max_connections=' . ($sessions + 30), "advisory_ext.max_names=$size");
     local @ENV{qw(PGHOST PGPORT)} = @{$server}{qw(PGHOST PGPORT)};
     for my $file ("$FindBin::Bin/setup.sql", "$FindBin::Bin/../../monitoring/grants.sql") {
@@ -205,12 +199,11 @@ sub soak {
     return;
 }
 
-sub names { my ($look) = @_; return $look->value('SELECT names FROM advisory.directory') }
+sub names ($look) { return $look->value('SELECT names FROM advisory.directory') }
 
 # The figures of the seconds up to that end. It begins where the one before has ended, so the time
 # for reading the memory counts, too.
-sub tenth {
-    my ($look, $began, $end) = @_;
+sub tenth ($look, $began, $end) {
     my ($stall, $start) = (0, time);
     while ($start < $end) {
         sleep 0.02;
@@ -248,8 +241,7 @@ sub busy {
 # In MB: the private memory of each process, the mean of each kind, the sum, and all dynamic shared
 # memory. While the exporter's session reads the statistics of many names it needs more; so this
 # waits until it rests, and reads its memory first.
-sub memory {
-    my ($look) = @_;
+sub memory ($look) {
     wait_until('the exporter rests', sub {
         !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'scrapes'
                 AND state = 'active'))
@@ -271,8 +263,7 @@ sub memory {
         shared => sum0(values %shared) };
 }
 
-sub slurp {
-    my ($file) = @_;
+sub slurp ($file) {
     open my $in, '<', $file or die "$file: $!\n";
     local $/ = undef;
     return scalar(<$in>) // '';
@@ -280,8 +271,7 @@ sub slurp {
 
 # ---- What it prints, and what fails --------------------------------------------------------------
 
-sub show {
-    my ($number, $tenth) = @_;
+sub show ($number, $tenth) {
     my $memory = $tenth->{memory};
     printf '-- tenth %d: processors %d %% busy, machine stood still for at most %.2f s; '
         . "sessions %.0f MB (largest %.1f), shared %.2f MB; %d rows in pg_locks\n",
@@ -298,17 +288,15 @@ sub show {
     return;
 }
 
-sub check {
-    my ($ok, $what, @figures) = @_;
+sub check ($ok, $what, @figures) {
     $ok ? $passed++ : $failed++;
     printf "%s - $what\n", $ok ? 'ok' : 'FAILED', @figures;
     return;
 }
 
-sub judge {
-    my ($size, $tenths) = @_;
+sub judge ($size, $tenths) {
     my @ends = @{$tenths}[0, -1];
-    my $grows = sub { my ($format, @two) = @_; return sprintf "$format → $format", @two };
+    my $grows = sub ($format, @two) { return sprintf "$format → $format", @two };
     for my $kind (grep { $_->{name} ne 'plain' } @kinds) {
         my $name = $kind->{name};
         my ($old, $new) = map { $_->{kinds}{$name} // { count => 0, rate => 0 } } @ends;
@@ -341,8 +329,7 @@ sub judge {
 }
 
 # Also the cell of the table.
-sub compare_waits {
-    my ($kind, $which, $old, $new) = @_;
+sub compare_waits ($kind, $which, $old, $new) {
     my ($what, $longest) = $which eq 'waited' ? ('waits', 'longest')
         : ('wake-ups', 'handed_longest');
     return '' if grep { !defined $_->{$which} } $old, $new;

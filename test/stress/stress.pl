@@ -13,8 +13,6 @@
 #
 # At the first violation of a promise of the extension it prints the known facts about it and ends
 # with status 1.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
@@ -33,14 +31,13 @@ alarm 0;
 $SIG{TERM} = $SIG{INT} = sub { exit 1 };
 my $seconds = $ENV{STRESS_SECONDS} || 120;
 my $sessions = $ENV{SESSIONS} || 32;
-my %how = (seconds => $seconds, sessions => $sessions, seed => $ENV{SEED} || time % 100000,
+my %how = (seconds => $seconds, sessions => $sessions, seed => int($ENV{SEED} || time % 100000),
     crashes => $ENV{CRASHES} || int($seconds / 6) || 1,
     calls => $ENV{CALLS} || 500 * $seconds);
 my @chosen = split ' ', $ENV{STRESS} || "@PHASES";
 for my $phase (@chosen) {
     die "there is no phase $phase: choose of @PHASES\n" if !grep { $_ eq $phase } @PHASES;
 }
-$how{seed} = int $how{seed};
 print "SEED=$how{seed} SESSIONS=$sessions SECONDS=$seconds CRASHES=$how{crashes} "
     . "CALLS=$how{calls}\n" if !defined $ENV{STRESS_MEMORY_CASE};
 for my $phase (@chosen) {

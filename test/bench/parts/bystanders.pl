@@ -2,8 +2,6 @@
 # and wait.
 package Bench::Part::bystanders;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
@@ -33,8 +31,7 @@ my %set;
 
 # The sessions that hold and wait, on a server of their own for each side: those of the other one
 # sleep meanwhile.
-sub others {
-    my ($tree, $side) = @_;
+sub others ($tree, $side) {
     return $set{$tree}{$side} //= do {
         my $server = server_of($tree, $side);
         my $how = $OTHERS{$side};
@@ -48,10 +45,8 @@ sub others {
     };
 }
 
-sub kept {
-    my ($side) = @_;
-    return sub {
-        my ($tree) = @_;
+sub kept ($side) {
+    return sub ($tree, @) {
         my $others = others($tree, $side);
         # All views, ten times a second.
         my $look = join ' ', map { "PERFORM * FROM ($_) AS view;" } @{ $OTHERS{$side}{look} };
@@ -82,10 +77,8 @@ END LOOP; END \$\$";
 
 # What a load that takes locks and releases them takes beside such a reader. Time without a
 # processor does not count.
-sub load_beside {
-    my ($query) = @_;
-    return sub {
-        my ($tree) = @_;
+sub load_beside ($query = undef) {
+    return sub ($tree, @) {
         my $set = others($tree, 'ours');
         my $load = $set->{load} //= session(server => $set->{server});
         my $look = $set->{looker};

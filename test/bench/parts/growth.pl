@@ -1,8 +1,6 @@
 # How cost grows: with the locks that others hold, and with the number of sessions.
 package Bench::Part::growth;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
@@ -26,14 +24,12 @@ for my $locks (QUICK ? (0, 50_000) : (0, 1000, 100_000)) {
 undef %hog;
 
 for my $clients (QUICK ? (1, 16) : (1, 2, 4, 8, 16, 32, 64)) {
-    my $tps = once(sub { my ($tree) = @_; pgbench(server_of($tree), $clients, QUICK ? 1 : 3,
-        'prepared',
+    my ($of_names, $of_keys) = throughputs(\&server_of, $clients, QUICK ? 1 : 3, 'prepared',
         q{SELECT advisory.lock('client', :client_id);}
             . q{SELECT advisory.unlock('client', :client_id);},
-        'SELECT pg_advisory_lock(:client_id); SELECT pg_advisory_unlock(:client_id);') });
+        'SELECT pg_advisory_lock(:client_id); SELECT pg_advisory_unlock(:client_id);');
     compare(work => "lock and unlock by $clients sessions, distinct names", of => 'throughput',
         against => "the built-ins'", 'at least' => 0.9,
-        series => 'growth by sessions', at => $clients, ours => sub { $tps->(@_)->[0] },
-        theirs => sub { $tps->(@_)->[1] });
+        series => 'growth by sessions', at => $clients, ours => $of_names, theirs => $of_keys);
 }
 1;

@@ -1,8 +1,7 @@
 # From names to keys.
 package Bench::Part::keys;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Bench;
 use Time::HiRes qw(time);
 
@@ -10,10 +9,8 @@ my $count = QUICK ? 100_000 : 300_000;
 my %ready;
 
 # Seconds for all names of a table in memory, without what reading them takes.
-sub time_of {
-    my ($expression) = @_;
-    return on_server(sub {
-        my ($session) = @_;
+sub time_of ($expression) {
+    return on_server(sub ($session, @) {
         $session->run("CREATE TEMP TABLE names AS SELECT 'billing'::text AS ns,
             'invoice:' || i AS name FROM generate_series(1, $count) AS i",
             'ANALYZE names', 'SET max_parallel_workers_per_gather = 0') unless $ready{$session}++;

@@ -2,18 +2,14 @@
 # and off.
 package Bench::Part::leases;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
 my $calls = QUICK ? 50 : 200;
 my (%session, %token);
 
-sub timed {
-    my ($fsync, @statements) = @_;
-    return sub {
-        my ($tree) = @_;
+sub timed ($fsync, @statements) {
+    return sub ($tree, @) {
         my $session = $session{$tree}{$fsync} //= do {
             my $server = server_of($tree, "fsync $fsync");
             session(server => $server)->run(
@@ -65,8 +61,7 @@ my $RENEW = q{PERFORM advisory.renew_lease('bench', 'renewed',
 
 for my $fsync (qw(off on)) {
     my $insert = timed($fsync, 'INSERT INTO work VALUES (element)');
-    my $compared = sub {
-        my ($work, $against, $ours, $theirs, @at_most) = @_;
+    my $compared = sub ($work, $against, $ours, $theirs, @at_most) {
         compare(work => "$work, fsync $fsync", of => 'time', against => $against, @at_most,
             ours => timed($fsync, @{$ours}), theirs => $theirs);
     };

@@ -1,8 +1,7 @@
 # Locks by name: one after the other in one backend, and over connections.
 package Bench::Part::locks;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Bench;
 
 my $names = QUICK ? 2000 : 5000;
@@ -10,10 +9,8 @@ my $seconds = QUICK ? 1 : 4;
 my %warm;
 
 # The session knows the names from the second loop on.
-sub known {
-    my (@statements) = @_;
-    return on_server(sub {
-        my ($session) = @_;
+sub known (@statements) {
+    return on_server(sub ($session, @) {
         my @loop = ($session, names_array($names, 'known '), 'text',
             map { "PERFORM $_" } @statements);
         loop(@loop) unless $warm{$session}{"@statements"}++;
@@ -21,37 +18,33 @@ sub known {
     });
 }
 
-sub keys_of { return "ARRAY(SELECT i * 4294967311 FROM generate_series(1, $names) AS i)" }
-sub by_key {
-    my (@statements) = @_;
-    return on_server(sub { loop($_[0], keys_of(), 'bigint', map { "PERFORM $_" } @statements) });
-}
-sub by_hash {
-    my (@statements) = @_;
-    return on_server(sub { loop($_[0], names_array($names, 'known '), 'text',
-        map { "PERFORM $_" } @statements) });
+# Of keys, which need no names.
+sub by_key (@statements) {
+    my $keys = "ARRAY(SELECT i * 4294967311 FROM generate_series(1, $names) AS i)";
+    return on_server(sub { loop($_[0], $keys, 'bigint', map { "PERFORM $_" } @statements) });
 }
 
 my $hash = q{hashtextextended('bench' || element, 0)};
 my @XACT = (known(q{advisory.try_xact_lock('bench', element)}),
-    by_key('pg_try_advisory_xact_lock(element)'), by_hash("pg_try_advisory_xact_lock($hash)"));
+    by_key('pg_try_advisory_xact_lock(element)'), known("pg_try_advisory_xact_lock($hash)"));
 my @BOTH = (known(q{advisory.lock('bench', element)}, q{advisory.unlock('bench', element)}),
     by_key('pg_advisory_lock(element)', 'pg_advisory_unlock(element)'),
-    by_hash("pg_advisory_lock($hash)", "pg_advisory_unlock($hash)"));
-my $new = on_server(sub { my ($session, $round) =
-    @_; loop($session, names_array($names, "new $round "), 'text',
-    q{PERFORM advisory.try_xact_lock('bench', element)}) });
+    known("pg_advisory_lock($hash)", "pg_advisory_unlock($hash)"));
+my $new = on_server(sub ($session, $round) { loop($session, names_array($names, "new $round "),
+    'text', q{PERFORM advisory.try_xact_lock('bench', element)}) });
 
-compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a bare number's",
-    'at most' => 1.5, ours => $XACT[0], theirs => $XACT[1]);
-compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a hashed name's",
-    ours => $XACT[0], theirs => $XACT[2]);
-compare(work => 'try_xact_lock in a loop, names never seen before', of => 'time',
-    against => "a bare number's", 'at most' => 3, ours => $new, theirs => $XACT[1]);
-compare(work => 'lock and unlock in a loop, known names', of => 'time',
-    against => "a bare number's", 'at most' => 2, ours => $BOTH[0], theirs => $BOTH[1]);
-compare(work => 'lock and unlock in a loop, known names', of => 'time',
-    against => "a hashed name's", ours => $BOTH[0], theirs => $BOTH[2]);
+for my $case (
+    [ 'try_xact_lock in a loop, known names', "a bare number's", @XACT[ 0, 1 ], 'at most' => 1.5 ],
+    [ 'try_xact_lock in a loop, known names', "a hashed name's", @XACT[ 0, 2 ] ],
+    [ 'try_xact_lock in a loop, names never seen before', "a bare number's", $new, $XACT[1],
+        'at most' => 3 ],
+    [ 'lock and unlock in a loop, known names', "a bare number's", @BOTH[ 0, 1 ], 'at most' => 2 ],
+    [ 'lock and unlock in a loop, known names', "a hashed name's", @BOTH[ 0, 2 ] ],
+) {
+    my ($work, $against, $ours, $theirs, @promise) = @$case;
+    compare(work => $work, of => 'time', against => $against, ours => $ours, theirs => $theirs,
+        @promise);
+}
 
 my $ID = '\set id random(1, 1000)';
 my %STATEMENTS = (
@@ -67,10 +60,8 @@ my %STATEMENTS = (
 for my $clients (QUICK ? (2) : (1, 2, 8)) {
     for my $protocol (QUICK ? 'prepared' : qw(prepared simple)) {
         for my $work (sort keys %STATEMENTS) {
-            my $tps = once(sub { my ($tree) =
-                @_; pgbench(server_of($tree), $clients, $seconds, $protocol,
-                map { "$ID\n$_;" } @{ $STATEMENTS{$work} }) });
-            my @throughput = map { my $i = $_; sub { $tps->(@_)->[$i] } } 0 .. 2;
+            my @throughput = throughputs(\&server_of, $clients, $seconds, $protocol,
+                map { "$ID\n$_;" } @{ $STATEMENTS{$work} });
             my $how = sprintf '%s over pgbench, %d client%s, %s', $work, $clients, $clients == 1
                 ? '' : 's', $protocol;
             my @promise = $work eq 'try_xact_lock' && $clients == 2 && $protocol eq 'prepared'

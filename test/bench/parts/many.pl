@@ -1,14 +1,12 @@
 # Many locks in one call.
 package Bench::Part::many;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Bench;
 
 my $calls = QUICK ? 20 : 100;
 
-sub calls {
-    my ($statement) = @_;
+sub calls ($statement) {
     return on_server(sub { loop($_[0], "ARRAY(SELECT generate_series(1, $calls))", 'int',
         $statement) });
 }

@@ -2,8 +2,6 @@
 # the server takes.
 package Bench::Part::pool;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 use List::Util qw(min);
@@ -33,10 +31,8 @@ for my $pool (QUICK ? qw(64/100/0) : MANY_POOLS) {
 # least processor time of several sessions, which have loaded the library before.
 my $statements = QUICK ? 100_000 : 1_000_000;
 
-sub first_look {
-    my (@settings) = @_;
-    return sub {
-        my ($tree) = @_;
+sub first_look (@settings) {
+    return sub ($tree, @) {
         return min(map {
             my $session = session(server => server_of($tree, "first look @settings", @settings));
             $session->run(q{SELECT advisory.key('loaded')});

@@ -1,8 +1,6 @@
 # The portable edition beside the built-in functions that it is made of, and beside the extension.
 package Bench::Part::portable;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 use List::Util qw(max);
@@ -16,16 +14,14 @@ my (%sessions, @table);
 # Both editions are never in one database. A large lock table would make pg_locks slow, which the
 # portable edition reads.
 my @SETTINGS = ('max_locks_per_transaction=64', 'max_connections=100');
-sub extension_server { my ($tree) = @_; return server_of($tree, 'beside portable', @SETTINGS) }
-sub server { my ($tree) = @_; return server_of($tree, 'portable', @SETTINGS) }
-sub portable_server { my ($tree) = @_; return { %{ server($tree) }, PGDATABASE => 'portable' } }
-sub extension {
-    my ($tree) = @_;
+sub extension_server ($tree) { return server_of($tree, 'beside portable', @SETTINGS) }
+sub server ($tree) { return server_of($tree, 'portable', @SETTINGS) }
+sub portable_server ($tree) { return { %{ server($tree) }, PGDATABASE => 'portable' } }
+sub extension ($tree) {
     return $sessions{extension}{$tree} //= session(server => extension_server($tree));
 }
 
-sub portable {
-    my ($tree) = @_;
+sub portable ($tree) {
     return $sessions{portable}{$tree} //= do {
         session(server => server($tree))->run('CREATE DATABASE portable');
         local %ENV =
@@ -38,8 +34,7 @@ sub portable {
 }
 
 # A line of the table: both ratios of ours.
-sub line {
-    my ($work, $ours, $built_in, $extension) = @_;
+sub line ($work, $ours, $built_in, $extension) {
     my @how = (work => "portable: $work", of => 'time', ours => $ours);
     push @table, [ $work, compare(@how, against => "the built-in's", theirs => $built_in),
         compare(@how, against => "the extension's", theirs => $extension) ];
@@ -47,8 +42,7 @@ sub line {
 }
 
 # The same for a measurement of a session and of what it does.
-sub measure {
-    my ($work, $time_of, $ours, $built_in) = @_;
+sub measure ($work, $time_of, $ours, $built_in) {
     return line($work, sub { $time_of->(portable($_[0]), $ours) },
         sub { $time_of->(portable($_[0]), $built_in) },
         sub { $time_of->(extension($_[0]), $ours) });
@@ -56,16 +50,13 @@ sub measure {
 
 # Statements about element, a name.
 my $new = 0;
-sub known_names {
-    my ($session, $statements) = @_;
+sub known_names ($session, $statements) {
     return loop($session, names_array($names, 'known '), 'text', @$statements);
 }
-sub new_names {
-    my ($session, $statements) = @_;
+sub new_names ($session, $statements) {
     return loop($session, names_array($names, ++$new . ' '), 'text', @$statements);
 }
-sub calls {
-    my ($work, @both) = @_;
+sub calls ($work, @both) {
     return measure($work, \&known_names, map { [ map { "PERFORM $_" } @$_ ] } @both);
 }
 
@@ -102,12 +93,10 @@ measure('run', \&known_names,
     [ 'PERFORM pg_try_advisory_xact_lock(hashtextextended(element, 0))', q{EXECUTE 'SELECT 1'} ]);
 
 # Over connections.
-sub over_connections {
-    my ($server_of, @statements) = @_;
+sub over_connections ($server_of, @statements) {
     my @scripts = map { "\\set id random(1, 1000)\n$_;" } @statements;
-    my $tps = once(sub { my ($tree) = @_; pgbench($server_of->($tree), 2, $seconds, 'prepared',
-        @scripts) });
-    return map { my $i = $_; sub { return 1 / $tps->(@_)->[$i] } } 0 .. $#statements;
+    return map { my $tps = $_; sub { return 1 / $tps->(@_) } }
+        throughputs($server_of, 2, $seconds, 'prepared', @scripts);
 }
 my @OVER = (qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)},
     "SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)");
@@ -115,8 +104,7 @@ line('lock, unlock over 2 connections', over_connections(\&portable_server, @OVE
     over_connections(\&extension_server, $OVER[0]));
 
 # Views, on an empty server and with locks of another session.
-sub rows {
-    my ($session, $query) = @_;
+sub rows ($session, $query) {
     my $start = time;
     $session->rows($query) for 1 .. $repeated;
     return time - $start;
@@ -139,10 +127,8 @@ for my $held (0, 1000) {
 }
 
 # Who waits for a slot is woken when it comes free: two sessions hand it to each other.
-sub hand_over {
-    my ($take, $give) = @_;
-    return sub {
-        my ($tree) = @_;
+sub hand_over ($take, $give) {
+    return sub ($tree, @) {
         my @two = map { session(server => portable_server($tree), database => 'portable') } 1, 2;
         $two[0]->run("SELECT $take");
         my @took;
@@ -166,10 +152,8 @@ compare(work => 'portable: hand-over of a slot', of => 'time', against => "a pla
     theirs => hand_over('pg_advisory_lock(1)', 'pg_advisory_unlock(1)'));
 
 # And is served in its turn, which sessions that poll are not: the longest wait of eight.
-sub longest_wait {
-    my ($wait, $give) = @_;
-    return sub {
-        my ($tree) = @_;
+sub longest_wait ($wait, $give) {
+    return sub ($tree, @) {
         my $server = portable_server($tree);
         my @eight = map { session(server => $server, database => 'portable') } 1 .. 8;
         my $finish = $eight[0]->value("SELECT clock_timestamp() + '$seconds s'");

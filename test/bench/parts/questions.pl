@@ -1,8 +1,6 @@
 # Questions about one lock, and about the lock table, beside more and more locks of others.
 package Bench::Part::questions;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 use Time::HiRes qw(time);
@@ -10,9 +8,8 @@ use Time::HiRes qw(time);
 my %hog;
 my $calls = QUICK ? 3 : 5;
 
-sub time_of {
-    my ($query) = @_;
-    return on_server(sub { my ($session) = @_; my $start = time; $session->rows($query)
+sub time_of ($query) {
+    return on_server(sub ($session, @) { my $start = time; $session->rows($query)
         for 1 .. $calls; return (time - $start) / $calls });
 }
 
@@ -43,8 +40,7 @@ for my $locks (QUICK ? (0, 50_000) : (0, 1000, 200_000)) {
 my ($others, $repeated) = QUICK ? (50_000, 50) : (100_000, 200);
 my %set;
 
-sub set_up {
-    my ($tree) = @_;
+sub set_up ($tree) {
     return $set{$tree} //= do {
         my ($holder, $waiter) = map { session(server => server_of($tree)) } 1, 2;
         $holder->run(q{SELECT advisory.lock('look', 'taken')},
@@ -58,10 +54,8 @@ sub set_up {
 }
 
 # How long the statement takes beside so many other locks, the error that it may end in included.
-sub beside {
-    my ($locks, $statement) = @_;
-    return sub {
-        my ($tree) = @_;
+sub beside ($locks, $statement) {
+    return sub ($tree, @) {
         my $set = set_up($tree);
         if ($set->{others} != $locks) {
             $hog{$tree}->run('SELECT pg_advisory_unlock_all()',

@@ -1,8 +1,6 @@
 # At most K at once: how well slots are used, and how long one waits for a slot.
 package Bench::Part::semaphores;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
@@ -12,11 +10,9 @@ my $seconds = QUICK ? 1 : 2;
 
 # So many sessions run take, sleep and give in a loop. Returns {count => loops of all, p50, p99,
 # longest => of the times that take took, in ms}. The statements may use number, the session's.
-sub contend {
-    my ($sessions, $ms, $take, $give) = @_;
+sub contend ($sessions, $ms, $take, $give) {
     my $work = $ms ? "PERFORM pg_sleep($ms / 1000.0);" : '';
-    return once(sub {
-        my ($tree) = @_;
+    return once(sub ($tree, @) {
         my @active = sessions_of($tree, $sessions);
         my $end = $active[0]->value("SELECT clock_timestamp() + '$seconds s'");
         for my $number (0 .. $#active) {
@@ -52,8 +48,7 @@ SQL
     });
 }
 
-sub polling {
-    my ($sleep, $choose) = @_;
+sub polling ($sleep, $choose) {
     return <<"SQL";
 <<poll>> LOOP
     $choose
@@ -86,7 +81,7 @@ my %PROMISED = (
 my %OF = (count => 'throughput', p50 => 'median wait', p99 => '99th percentile of the waits',
     longest => 'longest wait');
 
-sub result_of { my ($field, $code) = @_; return sub { return $code->(@_)->{$field} } }
+sub result_of ($field, $code) { return sub { return $code->(@_)->{$field} } }
 
 for my $case (QUICK ? ([32, 1]) : ([6, 1], [6, 2], [6, 10], [32, 1], [32, 2], [32, 10])) {
     my ($sessions, $ms) = @$case;
@@ -105,7 +100,7 @@ for my $case (QUICK ? ([32, 1]) : ([6, 1], [6, 2], [6, 10], [32, 1], [32, 2], [3
 }
 
 # The time of a hand-over is the inverse of their number.
-sub per_hand_over { my ($code) = @_; return sub { return 1 / $code->(@_)->{count} } }
+sub per_hand_over ($code) { return sub { return 1 / $code->(@_)->{count} } }
 compare(work => 'semaphore, 4 sessions, 1 slot, nothing inside', of => 'time of a hand-over',
     against => "a plain lock's", 'at most' => 1.2,
     ours => per_hand_over(contend(4, 0, q{taken := advisory.acquire('bench', 'slot', 1);},
@@ -128,8 +123,7 @@ my %takes = (
         transaction => "advisory.xact_acquire('bench', 'many', $many)" },
     locks => { session => 'pg_advisory_lock(i)', transaction => 'pg_advisory_xact_lock(i)' },
 );
-sub blocks {
-    my ($statement) = @_;
+sub blocks ($statement) {
     return "DO \$\$ BEGIN FOR i IN 1 .. 1000 LOOP
         BEGIN $statement; EXCEPTION WHEN division_by_zero THEN NULL; END;
     END LOOP; END \$\$";
@@ -141,10 +135,8 @@ my %does = (
 );
 for my $scope (qw(session transaction)) {
     my %having;
-    my $time_with = sub {
-        my ($way, $statement, $times) = @_;
-        return sub {
-            my ($tree) = @_;
+    my $time_with = sub ($way, $statement, $times) {
+        return sub ($tree, @) {
             my $session = $having{"$tree $way"} //= session(server => server_of($tree))
                 ->run(('BEGIN') x ($scope eq 'transaction'),
                     "SELECT count($takes{$way}{$scope}) FROM generate_series(1, $many) AS i");

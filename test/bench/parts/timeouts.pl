@@ -1,18 +1,14 @@
 # A wait that ends after 1 ms, beside what has to be written for it without the extension.
 package Bench::Part::timeouts;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
 my $waits = QUICK ? 50 : 200;
 my %holder;
 
-sub timed {
-    my ($statement) = @_;
-    return sub {
-        my ($tree) = @_;
+sub timed ($statement) {
+    return sub ($tree, @) {
         $holder{$tree} //= session(server => server_of($tree))
             ->run(q{SELECT advisory.lock('bench', 'held')});
         return loop(session_of($tree), "ARRAY(SELECT generate_series(1, $waits))", 'int',

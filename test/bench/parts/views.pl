@@ -1,8 +1,6 @@
 # The views, beside pg_locks and pg_stat_activity with the same columns.
 package Bench::Part::views;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 use Time::HiRes qw(time);
@@ -10,8 +8,7 @@ use Time::HiRes qw(time);
 use constant HOLDERS => 10;
 
 # count() computes every column, but sends none.
-sub counted {
-    my ($from, @columns) = @_;
+sub counted ($from, @columns) {
     return 'SELECT ' . join(', ', map { "count($_)" } @columns) . " FROM $from";
 }
 
@@ -31,8 +28,7 @@ my %QUERIES = (
 );
 my %PROMISED = (locks => { 10_000 => 2, 100_000 => 2 });
 
-sub time_of {
-    my ($query) = @_;
+sub time_of ($query) {
     return on_server(sub { my $start = time; $_[0]->rows($query); return time - $start });
 }
 

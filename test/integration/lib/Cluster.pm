@@ -9,8 +9,6 @@
 # which also ends what a killed test leaves running there.
 package Cluster;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use File::Basename qw(basename);
 use HTTP::Tiny;
@@ -50,8 +48,7 @@ sub kinds { return is_old() ? qw(host postmaster) : qw(host paused postmaster fr
 # Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the
 # servers' clocks differ from the machine's by so many seconds. (By more than 3, Patroni does not
 # know its server again.)
-sub new {
-    my ($class, %how) = @_;
+sub new ($class, %how) {
     my $prefix = join '-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count;
     my $self = bless { synchronous => $how{synchronous}, prefix => $prefix }, $class;
     push @running, $self;
@@ -71,24 +68,14 @@ sub new {
 
 # ---- Starting ------------------------------------------------------------------------------------
 
-# A program as the server's owner. It must not outlive the test, however that ends, and cannot
-# itself be in the way of that.
-sub start {
-    my (@command) = @_;
-    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(),
-        'setpriv', '--pdeathsig', 'KILL', '--', @command);
-}
-
-sub start_etcd {
-    my ($self) = @_;
+sub start_etcd ($self) {
     my ($clients, $peers) = map { 'http://127.0.0.1:' . free_port() } 1 .. 2;
     $self->{etcd} = $clients;
     $self->{etcd_process} =
-        start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync',
-        '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients",
-        "--advertise-client-urls=$clients",
-        "--listen-peer-urls=$peers", "--initial-advertise-peer-urls=$peers",
-        "--initial-cluster=etcd=$peers");
+        launch_as_owner('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd",
+        '--unsafe-no-fsync', '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients",
+        "--advertise-client-urls=$clients", "--listen-peer-urls=$peers",
+        "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
     wait_until('etcd answers', sub {
         die "etcd did not start:\n", $self->{etcd_process}->said if $self->{etcd_process}->is_done;
         return $self->ask_etcd('/nothing');
@@ -97,33 +84,27 @@ sub start_etcd {
 }
 
 # What session(server => …) takes, and the member's files and processes.
-sub new_member {
-    my ($self, $name, $clock) = @_;
+sub new_member ($self, $name, $clock) {
     my $member = {
         name => $name, PGHOST => '127.0.0.1', PGPORT => free_port(), PGUSER => 'postgres',
         data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json", clock => $clock,
         bin => $ENV{PG_BINDIR},
     };
     wrap_server($member) if $clock;
-    open my $file, '>', $member->{file} or die "$member->{file}: $!\n";
     # JSON is YAML.
-    print {$file} encode_json($self->settings($member));
-    close $file or die "$member->{file}: $!\n";
+    spew($member->{file}, encode_json($self->settings($member)));
     return $member;
 }
 
 # Gives the member a server whose clock differs. Patroni itself does not run with libfaketime.
-sub wrap_server {
-    my ($member) = @_;
+sub wrap_server ($member) {
     $member->{bin} = "$member->{data}.bin";
     mkdir $member->{bin} or die "$member->{bin}: $!\n";
     symlink $_, "$member->{bin}/" . basename($_) for glob "$ENV{PG_BINDIR}/*";
     unlink "$member->{bin}/postgres";
-    open my $file, '>', "$member->{bin}/postgres" or die "$member->{bin}/postgres: $!\n";
-    printf {$file} "#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1 "
-        . qq{exec '%s/postgres' "\$@"\n},
-        $faketime, $member->{clock}, $ENV{PG_BINDIR};
-    close $file or die "$member->{bin}/postgres: $!\n";
+    spew("$member->{bin}/postgres", sprintf "#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' "
+        . qq{FAKETIME_DONT_FAKE_MONOTONIC=1 exec '%s/postgres' "\$@"\n},
+        $faketime, $member->{clock}, $ENV{PG_BINDIR});
     chmod 0755, "$member->{bin}/postgres";
     return;
 }
@@ -131,8 +112,7 @@ sub wrap_server {
 # Quick, and not safe should this machine fail; otherwise as the documents say. (pg_rewind insists
 # on full_page_writes.) Patroni does not try to start a killed primary again before it gives the
 # leader's key away: that would be no failover.
-sub settings {
-    my ($self, $member) = @_;
+sub settings ($self, $member) {
     my ($database, $rest) = ("127.0.0.1:$member->{PGPORT}", '127.0.0.1:' . free_port());
     my %user = (username => $member->{PGUSER});
     my $true = JSON::PP::true;
@@ -172,20 +152,18 @@ sub settings {
     };
 }
 
-sub start_patroni {
-    my ($self, $member) = @_;
-    $member->{patroni} = start($patroni, $member->{file});
+sub start_patroni ($self, $member) {
+    $member->{patroni} = launch_as_owner($patroni, $member->{file});
     return;
 }
 
 # ---- Looking -------------------------------------------------------------------------------------
 
-sub ports { my ($self) = @_; return map { $_->{PGPORT} } @{ $self->{members} } }
+sub ports ($self) { return map { $_->{PGPORT} } @{ $self->{members} } }
 
 # The member that has the leader's key and is a primary, if there is one at the moment; never the
 # one that is excepted, which may not answer at all.
-sub leader {
-    my ($self, $except) = @_;
+sub leader ($self, $except = undef) {
     my $name = $self->key('leader') // return;
     my ($member) = grep { $_->{name} eq $name } @{ $self->{members} };
     return if $except && $member == $except;
@@ -197,8 +175,7 @@ sub leader {
 # temporary one; and a new standby connects without its slot first, and then again), and in
 # synchronous mode until Patroni has written down which of them it may promote: of a primary that is
 # killed before, none is.
-sub wait_for_standbys {
-    my ($self, $seconds) = @_;
+sub wait_for_standbys ($self, $seconds = 90) {
     return wait_until('the primary has its standbys', sub {
         sleep 0.1;
         my $leader = $self->leader or return;
@@ -210,20 +187,18 @@ SQL
         return 1 unless $self->{synchronous};
         my $sync = decode_json($self->key('sync') // '{}');
         return ($sync->{leader} // '') eq $leader->{name} && $sync->{sync_standby};
-    }, $seconds // 90);
+    }, $seconds);
 }
 
 # The value of a key of the cluster's in etcd.
-sub key {
-    my ($self, $key) = @_;
+sub key ($self, $key) {
     my $answer = $self->ask_etcd("/service/advisory/$key") or die "etcd does not answer\n";
     my ($found) = @{ decode_json($answer)->{kvs} // [] };
     return $found ? decode_base64($found->{value}) : undef;
 }
 
-sub ask_etcd {
-    my ($self, $key, $request) = @_;
-    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/" . ($request // 'range'),
+sub ask_etcd ($self, $key, $request = 'range') {
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/$request",
         { content => encode_json({ key => encode_base64($key, '') }) });
     return $answer->{success} ? $answer->{content} : undef;
 }
@@ -241,8 +216,7 @@ sub ask_etcd {
 #   early       as host, and so is its successor as soon as there is one: Patroni may use the
 #               successor's timeline once more
 # Clients that have a connection to a primary which is frozen or paused keep it.
-sub failover {
-    my ($self, $kind) = @_;
+sub failover ($self, $kind) {
     $self->wait_for_standbys;
     my $old = $self->leader or die "there is no primary\n";
     my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
@@ -273,14 +247,12 @@ sub failover {
 }
 
 # With all that they have started, stopped: none starts more processes while they are counted.
-sub all_processes {
-    my (@pids) = @_;
+sub all_processes (@pids) {
     kill STOP => @pids;
     return @pids, map { descendants($_) } @pids;
 }
 
-sub restart_patroni {
-    my ($self, $member) = @_;
+sub restart_patroni ($self, $member) {
     $member->{patroni}->finish;
     return $self->start_patroni($member);
 }
@@ -288,8 +260,7 @@ sub restart_patroni {
 # A member that was on another branch of a timeline that was used twice cannot follow, and is made
 # anew. The Patroni 3.0 of a primary that was frozen may write down that it is still the primary
 # which has a synchronous standby. Nobody corrects that.
-sub make_members_follow {
-    my ($self) = @_;
+sub make_members_follow ($self) {
     return if eval { $self->wait_for_standbys(45); 1 };
     my $leader = $self->leader or die "there is no primary\n";
     my %follows = map { $_ => 1 } split ' ',
@@ -313,8 +284,7 @@ sub make_members_follow {
 
 # Comes back when there is WAL that no standby will get, if there is load, so that there is
 # something to lose.
-sub hold_back_wal {
-    my ($primary, $postmaster) = @_;
+sub hold_back_wal ($primary, $postmaster) {
     my $session = session(server => $primary);
     kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
     my $end = time + 1;
@@ -326,19 +296,16 @@ sub hold_back_wal {
 
 # The process that a member's postmaster.pid names, if that works in its directory: it could be a
 # stranger that has got the number of one that is gone.
-sub postmaster {
-    my ($member) = @_;
-    open my $file, '<', "$member->{data}/postmaster.pid" or return;
-    my ($pid) = (<$file> // '') =~ /^(\d+)$/ or return;
+sub postmaster ($member) {
+    my ($pid) = (eval { slurp("$member->{data}/postmaster.pid") } // '') =~ /\A(\d+)$/m or return;
     return (readlink("/proc/$pid/cwd") // '') eq $member->{data} ? $pid : undef;
 }
 
-sub descendants {
-    my ($ancestor) = @_;
+sub descendants ($ancestor) {
     my %children;
     for my $stat (glob '/proc/[0-9]*/stat') {
-        open my $file, '<', $stat or next;
-        my ($pid, $parent) = (<$file> // '') =~ /^(\d+) \(.*\) \S (\d+)/s or next;
+        my ($pid, $parent) = (eval { slurp($stat, ':raw') } // '')
+            =~ /^(\d+) \(.*\) \S (\d+)/s or next;
         push @{ $children{$parent} }, $pid;
     }
     my @found = ($ancestor);
@@ -346,18 +313,13 @@ sub descendants {
     return @found[1 .. $#found];
 }
 
-sub command_of {
-    my ($pid) = @_;
-    open my $file, '<', "/proc/$pid/cmdline" or return '';
-    return <$file> // '';
-}
+sub command_of ($pid) { return eval { slurp("/proc/$pid/cmdline", ':raw') } // '' }
 
 # ---- The end -------------------------------------------------------------------------------------
 
 # Patroni would start its server again, so it goes first. A server that ends by itself takes its
 # shared memory along.
-sub stop {
-    my ($self, $tell) = @_;
+sub stop ($self, $tell = 0) {
     return if $self->{stopped}++;
     my @members = @{ $self->{members} // [] };
     for my $member (grep { $_->{patroni} } @members) {
@@ -387,8 +349,7 @@ sub stop {
 }
 
 # All that works in a member's directory, or is about to.
-sub processes_of {
-    my ($member) = @_;
+sub processes_of ($member) {
     return grep {
         (readlink("/proc/$_/cwd") // '') eq $member->{data}
             || command_of($_) =~ /\0\Q$member->{data}\E\0/
@@ -397,8 +358,7 @@ sub processes_of {
 }
 
 # The end of its log, without the lines of what its Patroni calls.
-sub tell_log {
-    my ($member) = @_;
+sub tell_log ($member) {
     my @lines = grep { /^\d/ } split /\n/, $member->{patroni}->said;
     splice @lines, 0, -40 if @lines > 40;
     diag "the end of $member->{name}'s log:\n", map { "  $_\n" } @lines;

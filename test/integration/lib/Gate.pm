@@ -6,8 +6,6 @@
 #     $gate->open;
 package Gate;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Exporter 'import';
 
@@ -15,8 +13,7 @@ our @EXPORT = qw(shut_gate);
 
 use constant KEY => 4711;
 
-sub shut_gate {
-    my ($session) = @_;
+sub shut_gate ($session) {
     $session->run('CREATE FUNCTION at_gate() RETURNS event_trigger LANGUAGE plpgsql
             AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(' . KEY . '); END $$',
         q{CREATE EVENT TRIGGER at_gate ON ddl_command_start
@@ -29,8 +26,7 @@ sub shut_gate {
 sub pid { return $_[0]{keeper}->pid }
 
 # The process of a session that waits at the gate, if there is one.
-sub waiter {
-    my ($self) = @_;
+sub waiter ($self) {
     return $self->{look}->value('SELECT pid FROM advisory.locks WHERE database = current_database()
             AND NOT granted AND key = ' . KEY);
 }

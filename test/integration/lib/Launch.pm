@@ -1,14 +1,15 @@
 # Programs that run while the test goes on, in the test's database, and that do not outlive it.
 package Launch;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Exporter 'import';
 use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG _exit);
-use Time::HiRes qw(sleep time);
+use Programs;
+use Test::More;
 
-our @EXPORT = qw(launch run_program scratch);
+our @EXPORT =
+    qw(launch launch_as_owner launch_node run_program java scratch wait_for waiting_pid);
 
 my @launched;
 my $count = 0;
@@ -25,9 +26,8 @@ sub scratch {
 
 # launch(program, argument, …), or launch({ NAME => value, … }, program, …) with these in its
 # environment.
-sub launch {
-    my %environment = ref $_[0] ? %{ shift() } : ();
-    my @command = @_;
+sub launch (@command) {
+    my %environment = ref $command[0] ? %{ shift @command } : ();
     my $file = scratch() . '/out.' . ++$count;
     my $pid = fork // die "cannot fork: $!\n";
     if (!$pid) {
@@ -37,7 +37,7 @@ sub launch {
         open STDIN,  '<', '/dev/null' or _exit(126);
         open STDOUT, '>', $file       or _exit(126);
         open STDERR, '>&', \*STDOUT   or _exit(126);
-        { exec { $command[0] } @command }
+        { exec 'setpriv', '--pdeathsig', 'KILL', '--', @command }
         _exit(127);
     }
     my $self = bless { pid => $pid, file => $file, command => "@command" }, __PACKAGE__;
@@ -45,39 +45,96 @@ sub launch {
     return $self;
 }
 
-# Runs it to its end: what it wrote, and its exit code (128 and the signal, if one ended it).
-sub run_program { return launch(@_)->finish }
+# The same as the server's owner, in the server's directory, with which its files go.
+sub launch_as_owner (@command) {
+    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(),
+        'setpriv', '--pdeathsig', 'KILL', '--', @command);
+}
 
-sub finish {
-    my ($self, $seconds) = @_;
-    my $end = time + ($seconds // 240);
-    until ($self->is_done) {
-        die "gave up waiting for $self->{command}, which said:\n" . $self->said if time > $end;
-        sleep 0.01;
-    }
+# launch_node('file.js', 'argument'), also with an environment: with the modules of the examples.
+sub launch_node (@program) {
+    my %environment = ref $program[0] ? %{ shift @program } : ();
+    return launch({ NODE_PATH => node_modules(), %environment }, 'node', @program);
+}
+
+# Runs it to its end: what it wrote, and its exit code (128 and the signal, if one ended it).
+sub run_program (@command) { return launch(@command)->finish }
+
+# Compiles these sources, and returns the start of a command line that runs one of their classes;
+# nothing if Java or the JDBC driver is not here. (The second half of the compiler would cost more
+# than it gains here.)
+sub java (@sources) {
+    my $jdbc = '/usr/share/java/postgresql.jar';
+    return unless -e $jdbc && program('javac') && program('java');
+    my ($said, $status) =
+        run_program('javac', '-encoding', 'UTF-8', '-cp', $jdbc, '-d', scratch(), @sources);
+    die $said if $status;
+    return ('java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', scratch() . ":$jdbc");
+}
+
+sub finish ($self, $seconds = 240) {
+    eval { wait_until('it ends', sub { $self->is_done }, $seconds) }
+        or die "gave up waiting for $self->{command}, which said:\n" . $self->said;
     return ($self->said, $self->{status});
 }
 
-sub is_done {
-    my ($self) = @_;
+# Tests that it ends with this exit code, and that it wrote this (or what matches).
+sub ends ($self, $code, $words, $what) {
+    my ($said, $was) = $self->finish;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return ok($was == $code && (ref $words ? $said =~ $words : $said eq $words), $what)
+        || diag("exit code $was, $said");
+}
+
+# Tests its report: each line says what was tried, what came and what should, and the last one that
+# this is the end.
+sub reports ($self, $least) {
+    my ($said, $code) = $self->finish;
+    is($code, 0, "$self->{command} ends well") or diag($said);
+    my @lines = split /\n/, $said;
+    is(pop @lines, 'end', 'at its end');
+    is((split /\t/)[1], (split /\t/)[2], (split /\t/)[0]) for @lines;
+    return cmp_ok(scalar @lines, '>', $least, 'it tried all there is');
+}
+
+sub is_done ($self) {
     if (!defined $self->{status} && waitpid($self->{pid}, WNOHANG) == $self->{pid}) {
         $self->{status} = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     }
     return defined $self->{status};
 }
 
-sub said {
-    my ($self) = @_;
-    open my $file, '<', $self->{file} or return '';
-    local $/ = undef;
-    return <$file> // '';
+# What it has written until now, errors included.
+sub said ($self) { return -e $self->{file} ? slurp($self->{file}, ':raw') : '' }
+
+# Waits until it has said that, and returns what was in the parentheses.
+sub says ($self, $pattern) {
+    eval { wait_until('it says so', sub { $self->said =~ $pattern || $self->is_done }) };
+    my ($found) = $self->said =~ $pattern
+        or die "gave up waiting for $pattern; the program said:\n", $self->said;
+    return $found;
 }
 
-sub kill {
-    my ($self) = @_;
-    return if $self->is_done;
-    CORE::kill(KILL => $self->{pid});
-    return $self->finish;
+# Asks it to end, and returns its exit code.
+sub stop ($self, $signal = 'TERM', $seconds = 240) {
+    CORE::kill($signal => $self->{pid}) if !$self->is_done;
+    return ($self->finish($seconds))[1];
+}
+
+sub kill ($self) { return $self->stop('KILL') }
+
+# Waits until so many sessions of an application wait for this (as in pg_stat_activity).
+sub wait_for ($look, $count, $application, $event) {
+    return $look->wait_until(
+        "$count of $application wait for $event", <<'SQL', $count, $application, $event);
+        SELECT count(*) = $1 FROM pg_stat_activity
+        WHERE application_name = $2 AND wait_event_type = 'Lock' AND wait_event = $3
+SQL
+}
+
+sub waiting_pid ($look, $application) {
+    return $look->value("SELECT pid FROM pg_stat_activity
+        WHERE application_name = ? AND wait_event_type = 'Lock'", $application);
 }
 
 END {

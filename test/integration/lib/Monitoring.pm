@@ -6,18 +6,14 @@
 #   $scene->{look}                               # a superuser's session
 package Monitoring;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename qw(dirname);
-use File::Copy qw(copy);
-use File::Path qw(make_path);
 use Launch;
 use Programs;
 
-our @EXPORT = qw(work_dir slurp spew blocks block start_block SECRET);
+our @EXPORT = qw(work_dir command blocks block start_block SECRET);
 
 # Names are never shown to whoever reads metrics.
 use constant SECRET => 'customer-4711-secret';
@@ -30,28 +26,15 @@ my $work_dir;
 sub work_dir {
     return $work_dir if $work_dir;
     $work_dir = scratch() . '/work';
-    for my $from (grep { -f } glob "$repository/monitoring/* $repository/examples/monitoring/*") {
-        my $to = $work_dir . substr $from, length $repository;
-        make_path(dirname($to));
-        copy($from, $to) or die "cannot copy $from: $!\n";
-        chmod((stat $from)[2], $to);
-    }
+    mkdir $work_dir or die "$work_dir: $!\n";
+    system('sh', '-c', 'cd "$0" && cp -r --parents monitoring examples/monitoring "$1"',
+        $repository, $work_dir) == 0 or die "cannot copy monitoring/\n";
     return $work_dir;
 }
 
-sub slurp {
-    my ($name) = @_;
-    open my $file, '<:encoding(UTF-8)', $name or die "$name: $!\n";
-    local $/ = undef;
-    return scalar <$file>;
-}
-
-sub spew {
-    my ($name, $text) = @_;
-    open my $file, '>:encoding(UTF-8)', $name or die "$name: $!\n";
-    print {$file} $text;
-    close $file or die "$name: $!\n";
-    return;
+# Starts a command line there.
+sub command ($line, $environment = {}) {
+    return launch($environment, 'sh', '-c', "cd '@{[work_dir()]}' && $line");
 }
 
 # ---- The page ------------------------------------------------------------------------------------
@@ -65,8 +48,7 @@ sub blocks {
 }
 
 # The text of the only block that matches.
-sub block {
-    my ($pattern) = @_;
+sub block ($pattern) {
     my @found = map { $_->[1] } grep { $_->[1] =~ $pattern } blocks();
     die 'the page has ' . @found . " blocks that match $pattern\n" if @found != 1;
     return $found[0];
@@ -74,8 +56,7 @@ sub block {
 
 # Starts the program of such a block as the server's owner, with more options and with parts of the
 # text replaced. It does not outlive the test.
-sub start_block {
-    my ($pattern, $options, %replace) = @_;
+sub start_block ($pattern, $options, %replace) {
     my $command = block($pattern);
     for my $old (sort keys %replace) {
         $command =~ s/\Q$old\E/$replace{$old}/g or die "the block does not say $old:\n$command";
@@ -83,45 +64,39 @@ sub start_block {
     $command =~ s/(?<![\w-])(?=prometheus(?:-\w+-exporter)?(?: |$))/exec /m
         or die "which program is it? $command";
     $command =~ s/\s*\z/ $options/;
-    return launch(as_user(), 'setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c',
-        'cd "$0" && ' . $command, work_dir());
+    return launch_as_owner('sh', '-c', 'cd "$0" && ' . $command, work_dir());
 }
 
 # ---- The scene -----------------------------------------------------------------------------------
 
-sub new {
-    my ($class) = @_;
+sub new ($class) {
     my $server = own_server('max_prepared_transactions=4', 'max_connections=80', 'autovacuum=off');
     my $self = bless { server => $server, sessions => [] }, $class;
     my $look = $self->{look} = session(server => $server);
     $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE billing', 'CREATE ROLE app LOGIN',
         'CREATE ROLE nobody LOGIN');
     session(server => $server, database => 'billing')->run('CREATE EXTENSION advisory_ext');
-    my ($said, $status) = run_program(
-        $self->environment('postgres'), 'sh', '-c', 'cd "$0" && ' . block(qr/psql -f/), work_dir());
+    my ($said, $status) = command(block(qr/psql -f/), $self->environment('postgres'))->finish;
     die "grants.sql: $said" if $status;
     return $self;
 }
 
 # Where the server is, for programs; as this role.
-sub environment {
-    my ($self, $role, %more) = @_;
+sub environment ($self, $role, %more) {
     my $server = $self->{server};
     return { PGHOST => $server->{PGHOST}, PGPORT => $server->{PGPORT}, PGUSER => $role,
         PGDATABASE => 'postgres', %more };
 }
 
 # A session of an application, which stays.
-sub app {
-    my ($self, %how) = @_;
+sub app ($self, %how) {
     my $session = session(server => $self->{server}, role => 'app', application => 'worker', %how);
     push @{ $self->{sessions} }, $session;
     return $session;
 }
 
 # Another that waits for what its statement asks for.
-sub waiter {
-    my ($self, $statement, %how) = @_;
+sub waiter ($self, $statement, %how) {
     my $session = $self->app(%how)->start($statement);
     wait_until("somebody waits: $statement", sub {
         $self->{look}->value(
@@ -132,8 +107,7 @@ sub waiter {
 }
 
 # Everything at once.
-sub play {
-    my ($self) = @_;
+sub play ($self) {
     my $secret = SECRET;
     # Idle in transaction with a waiter, here and in the other database; and with a failed
     # transaction.
@@ -177,8 +151,7 @@ sub play {
 }
 
 # What happens while the metrics are watched.
-sub go_on {
-    my ($self) = @_;
+sub go_on ($self) {
     my $session = $self->{busy} //=
         session(server => $self->{server}, role => 'app', application => 'busy');
     $session->run(

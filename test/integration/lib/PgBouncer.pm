@@ -9,18 +9,15 @@
 # prepare these on one connection and run them on another. Nor is their pid() the server's process.
 package PgBouncer;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use IO::Socket::UNIX;
-use POSIX qw(WNOHANG);
+use Launch;
 use Programs;
 
 my $next_port = 6432;
 my @running;
 
-sub new {
-    my ($class, $server, %settings) = @_;
+sub new ($class, $server, %settings) {
     my $directory = $server->{ADVISORY_EXT_TMP};
     my $port = $next_port++;
     my $self = bless {
@@ -33,34 +30,21 @@ sub new {
         auth_type => 'trust', auth_file => "$self->{file}.users", admin_users => $server->{PGUSER},
         max_client_conn => 200, logfile => "$self->{file}.log", %settings,
     );
-    delete $all{users};
-    write_file("$self->{file}.users", map { qq{"$_" ""\n} } $server->{PGUSER},
-        @{ $settings{users} // [] });
-    write_file("$self->{file}.ini",
-        "[databases]\n* = host=$server->{PGHOST} port=$server->{PGPORT}\n[pgbouncer]\n",
-        map { "$_ = $all{$_}\n" } sort keys %all);
+    spew("$self->{file}.users", join '', map { qq{"$_" ""\n} } $server->{PGUSER}, 'app');
+    spew("$self->{file}.ini", join "\n", '[databases]',
+        "* = host=$server->{PGHOST} port=$server->{PGPORT}", '[pgbouncer]',
+        map { "$_ = $all{$_}" } sort keys %all);
     $self->start;
     return $self;
 }
 
-# It refuses root, and is not to outlive the test, however that ends. Its files go with the server's
-# directory.
-sub start {
-    my ($self) = @_;
-    my @command = (as_user(), 'setpriv', '--pdeathsig', 'TERM', '--', Programs::pgbouncer(),
-        '--quiet', "$self->{file}.ini");
-    defined($self->{pid} = fork) or die "cannot fork: $!\n";
-    if (!$self->{pid}) {
-        chdir $self->{PGHOST};
-        open STDIN, '<', '/dev/null' and open STDOUT, '>', "$self->{file}.out"
-            and open STDERR, '>&', \*STDOUT
-            and exec @command;
-        POSIX::_exit(127);
-    }
+# It refuses root.
+sub start ($self) {
+    $self->{program} = launch_as_owner(Programs::pgbouncer(), '--quiet', "$self->{file}.ini");
     push @running, $self;
     wait_until('PgBouncer listens', sub {
-        waitpid($self->{pid}, WNOHANG) == 0 or die "PgBouncer did not start:\n",
-            `cat $self->{file}.out $self->{file}.log 2>&1`;
+        die "PgBouncer did not start:\n", $self->{program}->said, slurp("$self->{file}.log")
+            if $self->{program}->is_done;
         # The socket is there a moment before it can be connected to.
         return IO::Socket::UNIX->new(Peer => "$self->{PGHOST}/.s.PGSQL.$self->{PGPORT}");
     });
@@ -69,33 +53,16 @@ sub start {
 
 # A command of its console, such as RECONNECT. (DBD::Pg does not talk to what calls itself version
 # 1.)
-sub console {
-    my ($self, $command) = @_;
-    my @psql = ('psql', '-XqAt', '-h', $self->{PGHOST}, '-p', $self->{PGPORT}, '-U',
-        $self->{PGUSER}, '-d', 'pgbouncer', '-c', $command);
-    open my $out, '-|', @psql or die "cannot run psql: $!\n";
-    my @lines = <$out>;
-    close $out or die "PgBouncer refused $command\n";
-    return @lines;
-}
-
-sub stop {
-    my ($self) = @_;
-    my $pid = delete $self->{pid} or return;
-    # Newer ones wait for their clients when they are asked to end, and this one may be out of
-    # order.
-    kill TERM => $pid;
-    kill KILL => $pid
-        unless eval { wait_until('PgBouncer ends', sub { waitpid($pid, WNOHANG) != 0 }, 3) };
-    waitpid $pid, 0;
+sub console ($self, $command) {
+    system('psql', '-Xq', '-o', '/dev/null', '-h', $self->{PGHOST}, '-p', $self->{PGPORT}, '-U',
+        $self->{PGUSER}, '-d', 'pgbouncer', '-c', $command) == 0
+        or die "PgBouncer refused $command\n";
     return;
 }
 
-sub write_file {
-    my ($name, @lines) = @_;
-    open my $file, '>', $name or die "$name: $!\n";
-    print {$file} @lines;
-    close $file or die "$name: $!\n";
+# Newer ones wait for their clients when they are asked to end, and this one may be out of order.
+sub stop ($self) {
+    eval { $self->{program}->stop('TERM', 3) } // $self->{program}->kill;
     return;
 }
 

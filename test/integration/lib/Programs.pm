@@ -1,8 +1,7 @@
-# Common code of the integration tests: the places of the programs that they use.
+# Common code of the integration tests: the places of the programs that they use, and files.
 package Programs;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Cwd qw(abs_path);
 use Exporter 'import';
 use Fcntl qw(LOCK_EX LOCK_NB);
@@ -10,21 +9,32 @@ use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 
-our @EXPORT = qw(examples node_modules python pgbouncer free_port as_user);
+our @EXPORT = qw(examples node_modules python pgbouncer free_port as_user slurp spew);
 
 my $repository = abs_path(dirname(__FILE__) . '/../../..');
 
 # examples('node/worker.js'): the path of an example.
 sub examples { return "$repository/examples/$_[0]" }
 
+sub slurp ($name, $layer = ':encoding(UTF-8)') {
+    open my $file, "<$layer", $name or die "$name: $!\n";
+    local $/ = undef;
+    return <$file> // '';
+}
+
+sub spew ($name, $text) {
+    open my $file, '>:encoding(UTF-8)', $name or die "$name: $!\n";
+    print {$file} $text;
+    close $file or die "$name: $!\n";
+    return $name;
+}
+
 # A directory with the Node modules that a package.json names (by default the examples'), by npm
 # where it is there; those of the examples else from Debian; nothing if there is neither. They are
 # for NODE_PATH.
 my %modules;
-sub node_modules {
-    my ($package) = @_;
+sub node_modules ($package = examples('node/package.json')) {
     my $of_examples = examples('node/package.json');
-    $package //= $of_examples;
     return $modules{$package} if defined $modules{$package};
     system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
     # The first test that needs them installs them for all, beside the server's files, which end

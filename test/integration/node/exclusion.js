@@ -1,4 +1,10 @@
-// Sessions that take random locks: exclusion.py says more, and does the same.
+// Sessions that take random locks. Used by portable.t.
+//
+//     node exclusion.js NAMES OPERATIONS KIND...
+//
+// Each KIND is a session: portable calls the edition's functions, keys computes the keys itself and
+// calls the built-in functions, slots takes slots of a semaphore. A second connection of each
+// session records who is in, so that the record does not depend on any lock.
 'use strict';
 
 const { readFileSync } = require('fs');

@@ -3,16 +3,13 @@
 # locks, everything works immediately, and leases, fences and tokens have their values from before.
 package Stress::Crashes;
 
-use strict;
-use warnings;
 use AdvisoryTest;
-use Stress::Load;
-use Time::HiRes qw(sleep time);
+use Stress::Load qw(slurp);
+use Time::HiRes qw(time);
 
 use constant { UP_S => 60, LOAD_S => 2 };
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     srand $how{seed};
     my $load = Stress::Load->new(%how);
     my (%done, @seconds);
@@ -47,28 +44,22 @@ sub run {
     return;
 }
 
-sub postmaster {
-    my ($load) = @_;
-    open my $file, '<', "$load->{server}{ADVISORY_EXT_DATADIR}/postmaster.pid" or return;
-    my ($pid) = <$file> =~ /(\d+)/;
-    return $pid;
+sub postmaster ($load) {
+    return slurp("$load->{server}{ADVISORY_EXT_DATADIR}/postmaster.pid") =~ /\A(\d+)/;
 }
 
 # Is it still a process of the server? It may have ended, and its number may be somebody else's by
 # now.
-sub is_servers {
-    my ($load, $pid) = @_;
+sub is_servers ($load, $pid) {
     return (readlink("/proc/$pid/cwd") // '') eq $load->{server}{ADVISORY_EXT_DATADIR}
 }
 
-sub kill_one {
-    my ($load, @pids) = @_;
+sub kill_one ($load, @pids) {
     my @own = grep { is_servers($load, $_) } @pids or return;
     return kill KILL => $own[ rand @own ];
 }
 
-sub crash {
-    my ($load, $way, @pids) = @_;
+sub crash ($load, $way, @pids) {
     if    ($way eq 'a backend killed')      { kill_one($load, @pids) }
     elsif ($way eq 'the postmaster killed') {
         kill_one($load, postmaster($load)) or die "the postmaster is gone\n"
@@ -78,8 +69,7 @@ sub crash {
 }
 
 # A new postmaster does not start while a process of the old one has not noticed yet.
-sub come_up {
-    my ($load, $way) = @_;
+sub come_up ($load, $way) {
     if ($way ne 'a backend killed') {
         wait_until('the server starts', sub {
             open my $stderr, '>&', \*STDERR or die "stderr: $!\n";
@@ -105,8 +95,7 @@ sub come_up {
     return;
 }
 
-sub check {
-    my ($load) = @_;
+sub check ($load) {
     my ($look, $model) = @{$load}{qw(look model)};
     my $now = 1e6 * time;
     # Locks of those that are gone.

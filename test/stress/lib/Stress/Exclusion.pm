@@ -2,15 +2,13 @@
 # sockets. The model checks that no two sessions have conflicting locks.
 package Stress::Exclusion;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Stress::Load;
 
 # Dynamic shared memory grows by segments of a megabyte.
 use constant { SEGMENT_BYTES => 1024 * 1024 };
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     my $load = Stress::Load->new(%how);
     my $started = $load->{look}->value('SELECT pg_postmaster_start_time()');
     $load->start;

@@ -6,12 +6,10 @@
 # nothing stays locked.
 package Stress::Hostile;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use FindBin;
 use List::Util qw(sum0);
-use Stress::Load;
+use Stress::Load qw(slurp);
 use Time::HiRes qw(sleep time);
 
 # Calls after which everything is released, and the longest wait.
@@ -31,8 +29,7 @@ my @ROLES = ([ postgres => undef ], [ h_owner => 'LOGIN' ], [ h_plain => 'LOGIN'
 # For each database a session of its owner, who runs DDL there.
 my @OWNERS = map { { role => 'h_owner', database => $_ } } qw(h_utf8 h_ascii);
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     # It has the processes, the figures and the server's log.
     my $load = Stress::Load->new(%how, sessions => @ROLES + @OWNERS);
     my $look = $load->{look};
@@ -56,26 +53,16 @@ sub run {
     my %documented = map { $_ => 1 } documented(), @SERVERS_OWN;
     my $functions = functions($load);
     $load->{started} = time;
-    for my $number (0 .. $#ROLES) {
-        $load->spawn("hostile-$number", sub {
-            my ($model) = @_;
+    my @callers = ((map { { role => $_->[0] } } @ROLES), @OWNERS);
+    for my $number (0 .. $#callers) {
+        my $owns = $number > $#ROLES;
+        $load->spawn("hostile-$number", sub ($model) {
             srand $how{seed} * 1000 + $number;
-            my $self = bless { number => $number, model => $model, server => $load->{server},
-                functions => $functions, documented => \%documented, counts => {}, errors => {},
-                figures => {}, role => $ROLES[$number][0] }, __PACKAGE__;
-            return $self->call_them($how{calls} / @ROLES);
-        });
-    }
-    for my $owner (0 .. $#OWNERS) {
-        my $number = @ROLES + $owner;
-        $load->spawn("owner-$owner", sub {
-            my ($model) = @_;
-            srand $how{seed} * 1000 + $number;
-            my $self = bless { %{ $OWNERS[$owner] }, number => $number, model => $model,
+            my $self = bless { %{ $callers[$number] }, number => $number, model => $model,
                 server => $load->{server}, functions => $functions, documented => \%documented,
-                counts => {},
-                errors => {}, figures => {}, extension => extension($load, $OWNERS[$owner]) },
-                __PACKAGE__;
+                counts => {}, errors => {}, figures => {} }, __PACKAGE__;
+            return $self->call_them($how{calls} / @ROLES) if !$owns;
+            $self->{extension} = extension($load, $callers[$number]);
             return $self->change_objects($how{calls} / @ROLES / 20);
         });
     }
@@ -105,17 +92,15 @@ sub run {
 # SQLSTATEs in the tables of doc/errors.md, but not those of the installation, which no call is to
 # raise here.
 sub documented {
-    open my $page, '<', "$FindBin::Bin/../../doc/errors.md" or die "errors.md: $!\n";
-    local $/ = undef;
-    my ($tables) = <$page> =~ /^## All SQLSTATEs\n(.*?)^### The installation$/ms
+    my ($tables) = slurp("$FindBin::Bin/../../doc/errors.md")
+        =~ /^## All SQLSTATEs\n(.*?)^### The installation$/ms
         or die "errors.md has no tables of SQLSTATEs\n";
     return map { /\b([0-9][0-9A-Z]{4})\b/g } $tables =~ /^\| ([^|]*) \|/mg;
 }
 
 # Each: name, whether it is a procedure, types of its arguments, how many of these have defaults,
 # whether it can be called in FROM.
-sub functions {
-    my ($load) = @_;
+sub functions ($load) {
     return $load->{look}->rows(<<'SQL');
         SELECT proname, prokind = 'p', coalesce((SELECT array_agg(format_type(t, NULL) ORDER BY n)
         FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)), '{}'), pronargdefaults,
@@ -129,8 +114,7 @@ SQL
 
 sub one_of { return $_[ rand @_ ] }
 
-sub bytes {
-    my ($count, @codes) = @_;
+sub bytes ($count, @codes) {
     return join '',
         map { sprintf '\\x%02x', @codes ? one_of(@codes) : 1 + int rand 255 } 1 .. $count
 }
@@ -177,8 +161,7 @@ my %VALUES = (
     } ],
 );
 
-sub value {
-    my ($type) = @_;
+sub value ($type) {
     return "NULL::$type" if rand() < 0.05;
     if ($type =~ /^(.*)\[\]$/) {
         my $element = $1;
@@ -203,8 +186,7 @@ my @COMMANDS = (
     q(SELECT advisory.unlock_all('a')), 'EXPLAIN ANALYZE SELECT 1', 'TABLE nowhere', '\\',
     "\x{2603}");
 
-sub call_them {
-    my ($self, $calls) = @_;
+sub call_them ($self, $calls) {
     while ($calls > 0 && $self->{model}->state ne 'end') {
         $self->{session} //= $self->connect or next;
         # In a transaction block, or each on its own.
@@ -225,8 +207,7 @@ sub call_them {
     return { map { $_ => $self->{$_} } qw(counts errors figures) };
 }
 
-sub connect {
-    my ($self) = @_;
+sub connect ($self) {
     my $session = eval {
         session(server => $self->{server},
             database => $self->{database} // ($self->{number} % 2 ? 'h_utf8' : 'h_ascii'),
@@ -237,8 +218,7 @@ sub connect {
     return $session;
 }
 
-sub query {
-    my ($self, $sql) = @_;
+sub query ($self, $sql) {
     return if !$self->{session};
     my $result = eval { $self->{session}->query($sql) } // { state => 'lost', message => $@ };
     $self->{has_failed} = $result->{state} ? 1 : 0;
@@ -251,8 +231,7 @@ sub query {
 
 # Each function as often as any other one, except those that make later tokens of the database
 # impossible.
-sub call {
-    my ($self) = @_;
+sub call ($self) {
     my ($name, $is_procedure, $types, $defaults, $is_from) = @{ one_of(@{ $self->{functions} }) };
     return if $name =~ /^(?:tokens_above|_begin_era)$/ && rand() < 0.99;
     my @arguments = map { value($_) } @{$types}[ 0 .. $#$types - int rand($defaults + 1) ];
@@ -281,8 +260,7 @@ sub call {
 
 # The extension's objects as DDL names them, by kind. A statement for a table is also tried on a
 # view, and the other way round.
-sub extension {
-    my ($load, $owner) = @_;
+sub extension ($load, $owner) {
     my %objects;
     my $look = session(server => $load->{server}, database => $owner->{database});
     my $rows = $look->rows(<<'SQL');
@@ -300,85 +278,65 @@ SQL
     return \%objects;
 }
 
-my @HOSTILE_TYPES = qw(bigint text bytea smallint jsonb oid interval);
+# Statements for each kind of object. <one> is one of what follows the statement.
 my %DDL = (
     relation => [
-        sub {
-            my ($name, $column) = @_;
-            "ALTER TABLE $name ALTER $column TYPE " . one_of(@HOSTILE_TYPES) . ' USING NULL'
-        },
-        sub {
-            my ($name, $column) = @_;
-            "ALTER TABLE $name ALTER $column "
-                . one_of('DROP NOT NULL', 'SET DEFAULT NULL', 'DROP DEFAULT', 'SET STATISTICS 0')
-        },
-        sub {
-            my ($name, $column) = @_;
-            one_of("ALTER TABLE $name DROP $column CASCADE",
-                "ALTER TABLE $name RENAME $column TO other")
-        },
-        sub { "ALTER TABLE $_[0] "
-            . one_of('RENAME TO other', 'ADD hostile text', 'ADD CHECK (false) NOT VALID',
-                'ENABLE ROW LEVEL SECURITY', 'FORCE ROW LEVEL SECURITY', 'SET SCHEMA public',
-            'OWNER TO h_owner', 'DISABLE TRIGGER ALL', 'SET UNLOGGED',
-            'REPLICA IDENTITY NOTHING') },
-        sub {
-            "CREATE TRIGGER hostile BEFORE INSERT OR UPDATE
-                    OR DELETE ON $_[0] FOR EACH ROW EXECUTE FUNCTION hostile.nothing()"
-        },
-        sub {
-            "CREATE RULE hostile AS ON " . one_of(qw(INSERT UPDATE DELETE))
-                . " TO $_[0] DO INSTEAD NOTHING"
-        },
-        sub { "CREATE POLICY hostile ON $_[0] USING (hostile.now() IS NULL)" },
-        sub { "CREATE INDEX ON $_[0] ((hostile.now()))" },
-        sub { "CREATE OR REPLACE VIEW $_[0] AS SELECT NULL::text AS a, 1 / 0 AS b" },
-        sub { "DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0] CASCADE" },
-        sub {
-            "ALTER SEQUENCE $_[0] "
-                . one_of('MAXVALUE 1', 'AS smallint', 'RESTART', 'INCREMENT -1', 'CYCLE')
-        },
-        sub { "SELECT setval('$_[0]', 1)" },
-        sub {
-            one_of("TRUNCATE $_[0]", "INSERT INTO $_[0] DEFAULT VALUES", "LOCK TABLE $_[0]",
-                "DELETE FROM $_[0]")
-        },
-        sub { "ALTER EXTENSION advisory_ext DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0]" },
+        [ 'ALTER TABLE <name> ALTER <column> TYPE <one> USING NULL',
+            qw(bigint text bytea smallint jsonb oid interval) ],
+        [ 'ALTER TABLE <name> ALTER <column> <one>', 'DROP NOT NULL', 'SET DEFAULT NULL',
+            'DROP DEFAULT', 'SET STATISTICS 0' ],
+        [ 'ALTER TABLE <name> <one>', 'DROP <column> CASCADE', 'RENAME <column> TO other' ],
+        [ 'ALTER TABLE <name> <one>', 'RENAME TO other', 'ADD hostile text',
+            'ADD CHECK (false) NOT VALID', 'ENABLE ROW LEVEL SECURITY', 'FORCE ROW LEVEL SECURITY',
+            'SET SCHEMA public', 'OWNER TO h_owner', 'DISABLE TRIGGER ALL', 'SET UNLOGGED',
+            'REPLICA IDENTITY NOTHING' ],
+        ['CREATE TRIGGER hostile BEFORE INSERT OR UPDATE OR DELETE ON <name>
+            FOR EACH ROW EXECUTE FUNCTION hostile.nothing()'],
+        [ 'CREATE RULE hostile AS ON <one> TO <name> DO INSTEAD NOTHING',
+            qw(INSERT UPDATE DELETE) ],
+        ['CREATE POLICY hostile ON <name> USING (hostile.now() IS NULL)'],
+        ['CREATE INDEX ON <name> ((hostile.now()))'],
+        ['CREATE OR REPLACE VIEW <name> AS SELECT NULL::text AS a, 1 / 0 AS b'],
+        [ 'DROP <one> <name> CASCADE', qw(TABLE VIEW SEQUENCE) ],
+        [ 'ALTER SEQUENCE <name> <one>', 'MAXVALUE 1', 'AS smallint', 'RESTART', 'INCREMENT -1',
+            'CYCLE' ],
+        [q(SELECT setval('<name>', 1))],
+        [ '<one> <name>', 'TRUNCATE', 'LOCK TABLE', 'DELETE FROM' ],
+        ['INSERT INTO <name> DEFAULT VALUES'],
+        [ 'ALTER EXTENSION advisory_ext DROP <one> <name>', qw(TABLE VIEW SEQUENCE) ],
     ],
     function => [
-        sub { "ALTER ROUTINE $_[0] "
-            . one_of('RENAME TO other', 'OWNER TO h_owner', 'SET search_path = hostile',
-                'SET role = h_plain', 'SECURITY DEFINER', 'STRICT', 'IMMUTABLE', 'PARALLEL SAFE',
-            'SET SCHEMA public', 'SUPPORT hostile.now') },
-        sub {
-            my ($signature) = @_;
-            "CREATE OR REPLACE FUNCTION $signature RETURNS text LANGUAGE sql AS 'SELECT NULL::text'"
-        },
-        sub { "DROP ROUTINE $_[0] CASCADE" },
-        sub { "ALTER EXTENSION advisory_ext DROP ROUTINE $_[0]" },
+        [ 'ALTER ROUTINE <name> <one>', 'RENAME TO other', 'OWNER TO h_owner',
+            'SET search_path = hostile', 'SET role = h_plain', 'SECURITY DEFINER', 'STRICT',
+            'IMMUTABLE', 'PARALLEL SAFE', 'SET SCHEMA public', 'SUPPORT hostile.now' ],
+        [q(CREATE OR REPLACE FUNCTION <name> RETURNS text LANGUAGE sql AS 'SELECT NULL::text')],
+        ['DROP ROUTINE <name> CASCADE'],
+        ['ALTER EXTENSION advisory_ext DROP ROUTINE <name>'],
     ],
-    type => [ sub {
-        "ALTER TYPE $_[0] "
-            . one_of('RENAME TO other', 'ADD ATTRIBUTE hostile text', 'OWNER TO h_owner')
-    }, sub { "DROP TYPE $_[0] CASCADE" } ],
+    type => [
+        [ 'ALTER TYPE <name> <one>', 'RENAME TO other', 'ADD ATTRIBUTE hostile text',
+            'OWNER TO h_owner' ],
+        ['DROP TYPE <name> CASCADE'],
+    ],
     schema => [
-        sub { "ALTER SCHEMA $_[0] " . one_of('RENAME TO other', 'OWNER TO h_owner') },
-        sub { "CREATE TABLE $_[0].hostile (a int)" },
-        sub {
-            "CREATE FUNCTION $_[0].try_lock(text, text) RETURNS boolean
-                    LANGUAGE sql AS 'SELECT true'"
-        },
+        [ 'ALTER SCHEMA <name> <one>', 'RENAME TO other', 'OWNER TO h_owner' ],
+        ['CREATE TABLE <name>.hostile (a int)'],
+        [q(CREATE FUNCTION <name>.try_lock(text, text) RETURNS boolean
+            LANGUAGE sql AS 'SELECT true')],
     ],
 );
 
 # Half of it in a transaction that calls functions on what it has changed, and is rolled back.
-sub change_objects {
-    my ($self, $rounds) = @_;
+sub change_objects ($self, $rounds) {
     while ($rounds-- > 0 && $self->{model}->state ne 'end') {
         $self->{session} //= $self->connect or next;
         if (rand() < 0.02) { $self->take_long_lease; next }
         my $kind = one_of(keys %{ $self->{extension} });
-        my $ddl = one_of(@{ $DDL{$kind} // next })->(@{ one_of(@{ $self->{extension}{$kind} }) });
+        my ($ddl, @one) = @{ one_of(@{ $DDL{$kind} }) };
+        my ($name, $column) = @{ one_of(@{ $self->{extension}{$kind} }) };
+        $ddl =~ s/<one>/one_of(@one)/e;
+        $ddl =~ s/<name>/$name/;
+        $ddl =~ s/<column>/$column/;
         my $is_undone = rand() < 0.5;
         $self->{model}->note_operation($self->{number}, $ddl);
         $self->query('BEGIN') if $is_undone;
@@ -401,8 +359,7 @@ sub change_objects {
 }
 
 # With a namespace, name or owner of up to 200 MB.
-sub take_long_lease {
-    my ($self) = @_;
+sub take_long_lease ($self) {
     my @texts = (q('a'), q('b'), q('c'));
     my $bytes = rand() < 0.1 ? 200_000_000 : one_of(1025, 10_000, 1_000_000);
     $texts[ rand @texts ] =
@@ -421,8 +378,7 @@ sub take_long_lease {
 }
 
 # Nothing stays locked.
-sub release_all {
-    my ($self) = @_;
+sub release_all ($self) {
     for (1 .. 100) {
         my $result = $self->query('ROLLBACK; SELECT pg_advisory_unlock_all()') or return;
         next if $result->{state};

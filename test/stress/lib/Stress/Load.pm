@@ -2,16 +2,17 @@
 # the checks when the load has ended.
 package Stress::Load;
 
-use strict;
-use warnings;
 use AdvisoryTest;
+use Exporter 'import';
 use File::Basename qw(dirname);
 use List::Util qw(sum0);
 use POSIX qw(WNOHANG);
 use Storable qw(retrieve store);
-use Stress::Model qw(PREPARED);
+use Stress::Model;
 use Stress::Worker;
 use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(slurp);
 
 # A worker that is silent for so long waits for something that does not come.
 use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3, LOG_LINES => 30 };
@@ -30,8 +31,7 @@ END {
 
 # new(sessions => …, seed => …, settings => [of the server], may => [SQLSTATEs that are no
 # violation], server => one that is there).
-sub new {
-    my ($class, %how) = @_;
+sub new ($class, %how) {
     my $self = bless { counts => {}, errors => {}, figures => {}, children => {}, %how }, $class;
     $self->{server} //= own_server(
         'max_connections=' . ($how{sessions} + 30),
@@ -50,18 +50,16 @@ sub new {
     return $self;
 }
 
-sub observer { my ($self) = @_; return session(server => $self->{server}, application => 'look') }
+sub observer ($self) { return session(server => $self->{server}, application => 'look') }
 
 # ---- What there is to lock -----------------------------------------------------------------------
 
 # Resources are locks and slots, which have numbers. {call} is for SQL, and {tag} what pg_locks
 # shows.
-sub make_plan {
-    my ($self) = @_;
+sub make_plan ($self) {
     $self->{look}->run('CREATE EXTENSION advisory_ext');
     my (@resources, %plan);
-    my $add = sub {
-        my (%resource) = @_;
+    my $add = sub (%resource) {
         push @resources, { %resource, index => scalar @resources };
         return $resources[-1];
     };
@@ -95,8 +93,7 @@ sub make_plan {
     return;
 }
 
-sub make_tables {
-    my ($self) = @_;
+sub make_tables ($self) {
     my $tables = dirname(__FILE__) . '/tables.sql';
     local $ENV{PGHOST} = $self->{server}{PGHOST};
     system("$ENV{PG_BINDIR}/psql", '-XqAt', '-v', 'ON_ERROR_STOP=1', '-p', $self->{server}{PGPORT},
@@ -119,8 +116,7 @@ sub make_tables {
 # ---- The processes -------------------------------------------------------------------------------
 
 # Runs the code in another process, which leaves no trace in this one's sessions and servers.
-sub spawn {
-    my ($self, $name, $code) = @_;
+sub spawn ($self, $name, $code) {
     my $path = "$self->{directory}/$name.$$";
     my $child = fork // die "cannot fork: $!\n";
     if (!$child) {
@@ -136,12 +132,10 @@ sub spawn {
     return $child;
 }
 
-sub start {
-    my ($self) = @_;
+sub start ($self) {
     $self->{started} = time;
     for my $number (0 .. $self->{sessions} - 1) {
-        $self->spawn("worker-$number", sub {
-            my ($model) = @_;
+        $self->spawn("worker-$number", sub ($model) {
             return Stress::Worker->new(
                 number => $number, model => $model, server => $self->{server},
                 plan => $self->{plan}, seed => $self->{seed} * 1000 + $number,
@@ -153,8 +147,7 @@ sub start {
 }
 
 # Cancels statements and ends sessions, at random, until the run ends.
-sub make_trouble {
-    my ($self, $model) = @_;
+sub make_trouble ($self, $model) {
     srand $self->{seed} * 1000 + 999;
     my ($session, %done);
     while ($model->state ne 'end' && !-e "$self->{directory}/no_trouble") {
@@ -163,33 +156,22 @@ sub make_trouble {
         $session //= eval { $self->observer } or next;
         my $worker = int rand $self->{sessions};
         next if !$model->pid($worker);
-        if (rand() < 0.9) {
-            my $pid = $model->pid($worker);
-            my $result = eval {
-                $session->query(
-                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-                        WHERE pid = $pid AND application_name = 'stress'")
-            };
-            if (!$result || $result->{state}) { undef $session; next }
-            $done{cancels}++;
-        } else {
-            my ($pid) = $model->doom([$worker]);
-            my $result = eval {
-                $session->query(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                        WHERE pid = $pid AND application_name = 'stress'")
-            };
-            if (!$result || $result->{state}) { undef $session; next }
-            $done{'sessions terminated'}++;
-        }
+        my $cancels = rand() < 0.9;
+        my ($pid) = $cancels ? $model->pid($worker) : $model->doom([$worker]);
+        my $function = $cancels ? 'pg_cancel_backend' : 'pg_terminate_backend';
+        my $result = eval {
+            $session->query("SELECT $function(pid) FROM pg_stat_activity
+                WHERE pid = $pid AND application_name = 'stress'")
+        };
+        if (!$result || $result->{state}) { undef $session; next }
+        $done{ $cancels ? 'cancels' : 'sessions terminated' }++;
     }
     $session->disconnect if $session;
     return { counts => {}, errors => {}, figures => \%done };
 }
 
 # Watches the load for so many seconds. Dies when something is violated.
-sub watch {
-    my ($self, $seconds) = @_;
+sub watch ($self, $seconds) {
     my $end = time + $seconds;
     while (time < $end) {
         $self->look_after;
@@ -199,8 +181,7 @@ sub watch {
 }
 
 # One look at the processes.
-sub look_after {
-    my ($self) = @_;
+sub look_after ($self) {
     $self->reap;
     my $model = $self->{model};
     if (!defined $model->violation && $model->state eq 'go') {
@@ -221,8 +202,7 @@ sub look_after {
     return;
 }
 
-sub reap {
-    my ($self) = @_;
+sub reap ($self) {
     while ((my $child = waitpid -1, WNOHANG) > 0) {
         my $status = $?;
         my $process = delete $self->{children}{$child} or next;
@@ -243,8 +223,7 @@ sub reap {
     return;
 }
 
-sub slurp {
-    my ($path) = @_;
+sub slurp ($path) {
     open my $file, '<', $path or return '';
     local $/ = undef;
     return <$file> // ''
@@ -252,19 +231,16 @@ sub slurp {
 
 # Ends the load: first the trouble, since a session that is ended while its worker leaves would look
 # lost.
-sub finish {
-    my ($self) = @_;
+sub finish ($self) {
     open my $file, '>', "$self->{directory}/no_trouble" or die "no_trouble: $!\n";
     close $file;
-    my $end = time + END_S;
-    while ($self->{children}{ $self->{trouble} }) {
+    wait_until('the trouble ends', sub {
         $self->look_after;
-        sleep 0.05;
-        die "the trouble does not end\n" if time > $end
-    }
+        !$self->{children}{ $self->{trouble} }
+    }, END_S);
     $self->{seconds} = time - $self->{started};
     $self->{model}->set_state('end');
-    $end = time + END_S + STUCK_S;
+    my $end = time + END_S + STUCK_S;
     while (%{ $self->{children} }) {
         $self->look_after;
         sleep 0.05;
@@ -277,8 +253,7 @@ sub finish {
 }
 
 # Prints everything that is needed to repeat the run, and dies.
-sub fail {
-    my ($self, $text) = @_;
+sub fail ($self, $text) {
     my $model = $self->{model};
     $model->set_state('end');
     print "VIOLATED: $text\nwith SEED=$self->{seed} SESSIONS=$self->{sessions}. The last "
@@ -306,8 +281,7 @@ sub print_logs {
 
 # When only prepared transactions hold locks, everything must work: each lock and each slot is free,
 # and waiters are woken.
-sub check_works {
-    my ($self) = @_;
+sub check_works ($self) {
     my ($one, $other) = ($self->observer, $self->observer);
     # It also looks when it checks for a deadlock.
     $other->run(q(SET deadlock_timeout = '10s'));
@@ -360,8 +334,7 @@ sub check_works {
 }
 
 # When all sessions have ended: no lock is held, no session waits, nothing has crashed.
-sub check_end {
-    my ($self, %how) = @_;
+sub check_end ($self, %how) {
     my $look = $self->{look} = $self->observer;
     my $held = q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory');
     # Sessions whose sockets were closed may still have to find that out.
@@ -387,8 +360,7 @@ sub check_end {
     return;
 }
 
-sub check_log {
-    my ($self, %how) = @_;
+sub check_log ($self, %how) {
     my ($line) = grep {
         /PANIC:|TRAP:|terminated by signal/ && !($how{crashes} && /signal 9\b/)
     } split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG});
@@ -400,8 +372,7 @@ sub check_log {
 
 # A cancel that comes after the grant is rare. If many cancelled requests leave a lock behind, that
 # is something else.
-sub check_cancels {
-    my ($self) = @_;
+sub check_cancels ($self) {
     my ($cancelled, $granted) = map {
         $self->{figures}{$_} // 0
     } 'cancelled requests of session-level locks', 'granted, though cancelled';
@@ -412,30 +383,24 @@ sub check_cancels {
 }
 
 # Bytes of dynamic shared memory that the server's processes have mapped.
-sub shared_bytes {
-    my ($self) = @_;
+sub shared_bytes ($self) {
     my %bytes;
     for my $pid (map { $_->[0] } @{ $self->{look}->rows('SELECT pid FROM pg_stat_activity') }) {
-        open my $maps, '<', "/proc/$pid/maps" or next;
-        while (<$maps>) {
-            $bytes{$1} = -s $1 // 0 if m{ (/dev/shm/PostgreSQL\.\d+)};
-        }
+        $bytes{$_} = -s $_ // 0 for slurp("/proc/$pid/maps") =~ m{ (/dev/shm/PostgreSQL\.\d+)}g;
     }
     return sum0 values %bytes;
 }
 
 # ---- Figures -------------------------------------------------------------------------------------
 
-sub acquisitions { my ($self) = @_; return sum0 values %{ $self->{counts} } }
+sub acquisitions ($self) { return sum0 values %{ $self->{counts} } }
 
-sub report {
-    my ($self) = @_;
+sub report ($self) {
     my $seconds = $self->{seconds};
     my $total = $self->acquisitions;
     printf "  %d acquisitions in %d s by %d sessions: %.0f a second\n", $total, $seconds,
         $self->{sessions}, $total / $seconds if $total;
-    my $list = sub {
-        my ($title, $of) = @_;
+    my $list = sub ($title, $of) {
         print "  $title\n";
         printf "    %10d  %9.2f/s  %s\n", $of->{$_}, $of->{$_} / $seconds, $_
             for sort { $of->{$b} <=> $of->{$a} } keys %$of;

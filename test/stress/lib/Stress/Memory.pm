@@ -3,10 +3,8 @@
 # ones, a COMMIT never fails for it, and everything recovers.
 package Stress::Memory;
 
-use strict;
-use warnings;
 use AdvisoryTest;
-use Stress::Load;
+use Stress::Load qw(slurp);
 use Time::HiRes qw(sleep time);
 
 # More locks than fit into any lock table here, and a range of keys of their own for them.
@@ -39,8 +37,7 @@ my @CASES = (
         hog => \&fill_lock_table },
 );
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     my $inner = $ENV{STRESS_MEMORY_CASE};
     if (defined $inner) { return load(%how, %{ $CASES[$inner] }) }
     for my $number (0 .. $#CASES) {
@@ -63,8 +60,7 @@ sub can_mount {
 
 # Runs one case in a process whose /dev/shm is small. The mount ends with it, and nobody else sees
 # it.
-sub in_small_shm {
-    my ($number, %how) = @_;
+sub in_small_shm ($number, %how) {
     local %ENV = (%ENV, STRESS => 'memory', STRESS_MEMORY_CASE => $number, SEED => $how{seed});
     system('unshare', '-m', 'sh', '-c',
         "mount -t tmpfs -o mode=1777,size=@{[SMALL_SHM]} tmpfs /dev/shm && exec \"\$\@\"", 'sh',
@@ -74,16 +70,14 @@ sub in_small_shm {
 }
 
 # A load beside a process that fills the memory and releases it, by turns.
-sub load {
-    my (%how) = @_;
+sub load (%how) {
     my $load = Stress::Load->new(
         %how, sessions => $how{sessions} > 12 ? 12 : $how{sessions}, may => \@FULL);
     $load->{look}->run('CREATE TABLE stress.figure (fulls int)');
     $load->start;
     my $hog = $load->spawn(
-        'hog', sub {
-            my ($model) = @_;
-            return { counts => {}, errors => {}, figures => $how{hog}->($load, $model) }
+        'hog', sub ($model) {
+            return { counts => {}, errors => {}, figures => fill($load, $model, $how{hog}) }
         });
     $load->watch($how{seconds} / @CASES);
     $load->finish;
@@ -103,43 +97,41 @@ sub load {
     return;
 }
 
-# Each returns figures.
-sub fill_lock_table {
-    my ($load, $model) = @_;
+# Fills the memory again and again, by a function that returns whether it was full. Returns figures.
+sub fill ($load, $model, $fill) {
     my ($session, $fulls) = (undef, 0);
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
-        # Without the extension, so that its guard does not stop it.
-        my $result = $session->query(
-            "SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
-        $fulls++ if ($result->{state} // '') eq '53200';
-        sleep rand HOG_S;
-        $session->query('SELECT pg_advisory_unlock_all()');
-        sleep rand HOG_S;
+        $fulls++ if $fill->($session);
     }
     $session->disconnect if $session;
     return { 'times that the memory was full' => $fulls };
 }
 
+# Without the extension, so that its guard does not stop it.
+sub fill_lock_table ($session) {
+    my $result = $session->query(
+        "SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
+    sleep rand HOG_S;
+    $session->query('SELECT pg_advisory_unlock_all()');
+    sleep rand HOG_S;
+    return ($result->{state} // '') eq '53200';
+}
+
 # New names as long as there is room, and then some.
-sub fill_names {
-    my ($load, $model) = @_;
-    my ($session, $number, $fulls, $last) = (undef, 0, 0, 0);
-    while ($model->state ne 'end') {
-        $session //= eval { $load->observer } or next;
-        my $result = $session->query(
-            "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name',
-                repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
-        die "$result->{message}\n" if $result->{state};
-        $number += 200;
-        my $missed = $session->value(
-            'SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted
-                ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
-        $fulls++ if $missed > $last || $missed == 1;
-        $last = $missed;
-    }
-    $session->disconnect if $session;
-    return { 'times that the memory was full' => $fulls };
+my ($number, $last) = (0, 0);
+sub fill_names ($session) {
+    my $result = $session->query(
+        "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name',
+            repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
+    die "$result->{message}\n" if $result->{state};
+    $number += 200;
+    my $missed = $session->value(
+        'SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted
+            ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
+    my $is_full = $missed > $last || $missed == 1;
+    $last = $missed;
+    return $is_full;
 }
 
 # ---- The memory of a session ---------------------------------------------------------------------
@@ -173,8 +165,7 @@ my @CALLS = (
 );
 
 # A session takes locks and slots, gets no more memory, and commits; or calls something.
-sub session_memory {
-    my (%how) = @_;
+sub session_memory (%how) {
     srand $how{seed};
     my $load = Stress::Load->new(
         %how, sessions => 1, settings => ['max_locks_per_transaction=1000']);
@@ -227,12 +218,10 @@ sub session_memory {
 }
 
 # A session's address space may grow by so many bytes; by any number if that is undefined.
-sub limit {
-    my ($session, $more) = @_;
+sub limit ($session, $more) {
     my $limit = 'unlimited';
     if (defined $more) {
-        open my $file, '<', '/proc/' . $session->pid . '/statm' or die "statm: $!\n";
-        my ($pages) = split ' ', <$file>;
+        my ($pages) = split ' ', slurp('/proc/' . $session->pid . '/statm');
         $limit = $pages * 4096 + $more;
     }
     # The process's owner may do that, as long as the hard limit stays.

@@ -14,8 +14,7 @@
 # session's marks, and the worker sets no more marks until it has connected again.
 package Stress::Model;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Exporter 'import';
 use Fcntl qw(:flock :DEFAULT);
 use List::Util qw(max min);
@@ -35,11 +34,10 @@ use constant { STATE_AT => 0, VIOLATION_AT => 16, VIOLATION_BYTES => 3000, WORKE
 
 # Creates a file, or with path => … opens an existing one. Each process opens the file itself,
 # because its locks belong to the open file.
-sub new {
-    my ($class, %how) = @_;
+sub new ($class, %how) {
     my $self = bless {%how}, $class;
     my $size = WORKERS_AT;
-    my $part = sub { my ($bytes) = @_; $size += $bytes; return $size - $bytes };
+    my $part = sub ($bytes) { $size += $bytes; return $size - $bytes };
     $self->{worker_at}    = $part->($self->{workers} * WORKER_BYTES);
     $self->{resource_at}  = $part->($self->{resources} * $self->{workers} * LAYERS);
     $self->{lease_at}     = $part->($self->{leases} * LEASE_BYTES);
@@ -55,34 +53,29 @@ sub new {
 }
 
 # The same file, for another process.
-sub reopened {
-    my ($self) = @_;
+sub reopened ($self) {
     my %same = map { $_ => $self->{$_} } qw(path workers resources leases);
     return Stress::Model->new(%same, parent => getppid);
 }
 
-sub _read {
-    my ($self, $at, $bytes) = @_;
+sub _read ($self, $at, $bytes) {
     sysseek $self->{file}, $at, 0;
     sysread $self->{file}, my ($text), $bytes;
     return $text;
 }
 
-sub _write {
-    my ($self, $at, $text) = @_;
+sub _write ($self, $at, $text) {
     sysseek $self->{file}, $at, 0;
     syswrite $self->{file}, $text;
     return;
 }
 
-sub _number {
-    my ($self, $at) = @_;
+sub _number ($self, $at) {
     return unpack 'q', $self->_read($at, NUMBER_BYTES);
 }
 
 # Runs the code while no other process looks at the file or changes it.
-sub _alone {
-    my ($self, $code) = @_;
+sub _alone ($self, $code) {
     flock $self->{file}, LOCK_EX;
     my $result = $code->();
     flock $self->{file}, LOCK_UN;
@@ -92,25 +85,22 @@ sub _alone {
 # ---- The run -------------------------------------------------------------------------------------
 
 # go, pause or end. It has ended, too, if the process that started this one is gone.
-sub state {
-    my ($self) = @_;
+sub state ($self) {
     return 'end' if $self->{parent} && getppid != $self->{parent};
     my ($state) = $self->_read(STATE_AT, 8) =~ /^(\w+)/;
     return $state // 'go';
 }
 
-sub set_state { my ($self, $state) = @_; $self->_write(STATE_AT, pack 'a8', $state); return }
+sub set_state ($self, $state) { $self->_write(STATE_AT, pack 'a8', $state); return }
 
 # The first violation of the run, if there was one.
-sub violation {
-    my ($self) = @_;
+sub violation ($self) {
     my ($text) = $self->_read(VIOLATION_AT, VIOLATION_BYTES) =~ /^([^\0]*)/;
     return length $text ? $text : undef
 }
 
 # Notes a violation, ends the run, and dies.
-sub violate {
-    my ($self, $text) = @_;
+sub violate ($self, $text) {
     utf8::encode($text);
     $self->_alone(sub {
         $self->_write(VIOLATION_AT, pack 'a' . VIOLATION_BYTES, substr $text, 0,
@@ -122,11 +112,10 @@ sub violate {
 
 # ---- Workers -------------------------------------------------------------------------------------
 
-sub _worker_at { my ($self, $worker) = @_; return $self->{worker_at} + $worker * WORKER_BYTES }
+sub _worker_at ($self, $worker) { return $self->{worker_at} + $worker * WORKER_BYTES }
 
 # A worker has connected. False if the run does not go on, when it must not keep the connection.
-sub enter {
-    my ($self, $worker, $pid) = @_;
+sub connected ($self, $worker, $pid) {
     return $self->_alone(sub {
         return 0 if $self->state ne 'go';
         $self->_write($self->_worker_at($worker), pack 'Naxxxd', $pid, NONE, time);
@@ -135,36 +124,31 @@ sub enter {
 }
 
 # A worker has no connection any more.
-sub leave {
-    my ($self, $worker) = @_;
+sub disconnected ($self, $worker) {
     $self->_write($self->_worker_at($worker), pack 'N', 0);
     return
 }
 
 # A worker is alive, and now begins, or has ended, something that can take long.
-sub touch {
-    my ($self, $worker) = @_;
+sub touch ($self, $worker) {
     $self->_write($self->_worker_at($worker) + 8, pack 'd', time);
     return
 }
 
-sub last_touch {
-    my ($self, $worker) = @_;
+sub last_touch ($self, $worker) {
     return unpack 'd', $self->_read($self->_worker_at($worker) + 8, 8)
 }
 
-sub is_doomed {
-    my ($self, $worker) = @_;
+sub is_doomed ($self, $worker) {
     return $self->_read($self->_worker_at($worker) + 4, 1) eq DOOMED
 }
 
 # The process of the worker's session; 0 if it has none.
-sub pid { my ($self, $worker) = @_; return unpack 'N', $self->_read($self->_worker_at($worker), 4) }
+sub pid ($self, $worker) { return unpack 'N', $self->_read($self->_worker_at($worker), 4) }
 
 # The sessions of these workers are about to be ended, and with pause => 1 nobody is to connect.
 # Returns their processes.
-sub doom {
-    my ($self, $workers, %how) = @_;
+sub doom ($self, $workers, %how) {
     return @{ $self->_alone(sub {
         $self->set_state('pause') if $how{pause} && $self->state eq 'go';
         for my $worker (@$workers) {
@@ -179,8 +163,7 @@ sub doom {
 }
 
 # The last operations of each worker, which help to find the reason of a violation.
-sub note_operation {
-    my ($self, $worker, $text) = @_;
+sub note_operation ($self, $worker, $text) {
     utf8::encode($text);
     my $place = $self->{noted}++ % OPERATIONS;
     $self->_write($self->{operation_at} + ($worker * OPERATIONS + $place) * OPERATION_BYTES,
@@ -189,8 +172,7 @@ sub note_operation {
     return;
 }
 
-sub operations {
-    my ($self, $worker) = @_;
+sub operations ($self, $worker) {
     my $all = $self->_read($self->{operation_at} + $worker * OPERATIONS * OPERATION_BYTES,
         OPERATIONS * OPERATION_BYTES);
     my @texts = sort grep { /\S/ } map { s/[\0 ]+$//r } unpack '(a' . OPERATION_BYTES . ')*', $all;
@@ -199,15 +181,13 @@ sub operations {
 
 # ---- Marks ---------------------------------------------------------------------------------------
 
-sub _mark_at {
-    my ($self, $resource, $layer, $worker) = @_;
+sub _mark_at ($self, $resource, $layer, $worker) {
     return $self->{resource_at} + ($resource * LAYERS + $layer) * $self->{workers} + $worker
 }
 
 # Sets marks of a worker: each is [resource, layer, 'X', 'S' or '' for none]. Returns a text if one
 # of them conflicts with somebody else's.
-sub mark {
-    my ($self, $worker, @marks) = @_;
+sub mark ($self, $worker, @marks) {
     return $self->_alone(sub {
         my $is_doomed = $self->is_doomed($worker);
         my $conflict;
@@ -234,8 +214,7 @@ sub mark {
 }
 
 # The modes in which prepared transactions hold a resource, such as 'X' or 'SS'.
-sub prepared_marks {
-    my ($self, $resource) = @_;
+sub prepared_marks ($self, $resource) {
     return $self->_read($self->_mark_at($resource, PREPARED, 0), $self->{workers}) =~ tr/\0//dr;
 }
 
@@ -245,17 +224,15 @@ sub prepared_marks {
 # is certainly held. Grants are in the order of their tokens, and each has to begin after the one
 # before it has ended.
 
-sub _lease_at { my ($self, $lease) = @_; return $self->{lease_at} + $lease * LEASE_BYTES }
+sub _lease_at ($self, $lease) { return $self->{lease_at} + $lease * LEASE_BYTES }
 
 # (token, from, to) of the latest grant.
-sub lease {
-    my ($self, $lease) = @_;
+sub lease ($self, $lease) {
     return unpack 'q3', $self->_read($self->_lease_at($lease), LEASE_BYTES)
 }
 
 # A grant, or a renewal, that is committed. Returns a text if it overlaps another owner's time.
-sub lease_held {
-    my ($self, $lease, $token, $from, $to) = @_;
+sub lease_held ($self, $lease, $token, $from, $to) {
     return $self->_alone(sub {
         my ($latest, $latest_from, $latest_to) = $self->lease($lease);
         if ($token < $latest) {
@@ -272,8 +249,7 @@ sub lease_held {
 }
 
 # Its owner is about to end it, or to renew it so that it may end as early as this.
-sub lease_may_end {
-    my ($self, $lease, $token, $at) = @_;
+sub lease_may_end ($self, $lease, $token, $at) {
     $self->_alone(sub {
         my ($latest, $from, $to) = $self->lease($lease);
         $self->_write($self->_lease_at($lease), pack 'q3', $token, $from, min($to, $at))
@@ -285,28 +261,22 @@ sub lease_may_end {
 # ---- Tokens --------------------------------------------------------------------------------------
 
 # The greatest token that anybody was given.
-sub greatest_token { my ($self) = @_; return $self->_number($self->{token_at}) }
+sub greatest_token ($self) { return $self->_number($self->{token_at}) }
 
-sub token_given {
-    my ($self, $token) = @_;
-    $self->_alone(
-        sub { $self->_write($self->{token_at}, pack 'q', max($token, $self->greatest_token)) });
-    return;
-}
+sub token_given ($self, $token) { return $self->_raise($self->{token_at}, $token) }
 
 # The greatest token of a resource that was checked, in a transaction that is committed.
-sub fence {
-    my ($self, $resource) = @_;
-    return $self->_number($self->{fence_at} + $resource * NUMBER_BYTES)
+sub fence ($self, $resource) { return $self->_number($self->_fence_at($resource)) }
+
+sub fence_checked ($self, $resource, $token) {
+    return $self->_raise($self->_fence_at($resource), $token);
 }
 
-sub fence_checked {
-    my ($self, $resource, $token) = @_;
-    $self->_alone(
-        sub {
-            $self->_write($self->{fence_at} + $resource * NUMBER_BYTES, pack 'q',
-                max($token, $self->fence($resource)))
-        });
+sub _fence_at ($self, $resource) { return $self->{fence_at} + $resource * NUMBER_BYTES }
+
+# A number there is now at least this.
+sub _raise ($self, $at, $number) {
+    $self->_alone(sub { $self->_write($at, pack 'q', max($number, $self->_number($at))) });
     return;
 }
 

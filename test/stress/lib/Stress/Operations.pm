@@ -1,14 +1,14 @@
 # The operations that a worker (Stress::Worker) chooses from at random.
 package Stress::Operations;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use List::Util qw(sum uniq);
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
-# Each operation has a frequency, situations, and a function. The situations are: t in a
-# transaction, o outside a transaction, p while a transaction that this worker has prepared is still
-# open, h only if the worker holds something, r if the function releases something.
+# Each operation has a frequency, situations, and a function, or a method of the worker. The
+# situations are: t in a transaction, o outside a transaction, p while a transaction that this
+# worker has prepared is still open, h only if the worker holds something, r if the function
+# releases something.
 #
 # Only this worker ends its prepared transaction, and no deadlock detector knows that. So while
 # there is one, the worker never waits without a limit, and writes no row that the prepared
@@ -27,14 +27,14 @@ my @OPERATIONS = (
     [ 2,  'tophr', \&unlock_all_of_namespace ],
     [ 1,  'tophr', \&unlock_everything ],
     [ 1,  'ophr',  \&discard_all ],
-    [ 12, 'op',    \&begin_transaction ],
-    [ 6,  't',     \&set_savepoint ],
-    [ 4,  'tr',    \&undo_savepoint ],
-    [ 3,  't',     \&release_savepoint ],
-    [ 10, 'tr',    \&commit ],
-    [ 4,  'tr',    \&rollback ],
-    [ 3,  'tr',    \&prepare ],
-    [ 40, 'op',    \&end_prepared ],
+    [ 12, 'op',    'begin' ],
+    [ 6,  't',     'savepoint' ],
+    [ 4,  'tr',    'rollback_to_savepoint' ],
+    [ 3,  't',     'release_savepoint' ],
+    [ 10, 'tr',    'commit' ],
+    [ 4,  'tr',    'rollback' ],
+    [ 3,  'tr',    'prepare' ],
+    [ 40, 'op',    'end_prepared' ],
     [ 8,  'toph',  \&count_up ],
     [ 12, 'top',   \&cycle ],
     [ 6,  'top',   \&cycle_slots ],
@@ -53,8 +53,7 @@ my @OPERATIONS = (
 );
 
 # One operation; one that releases something, if it is to.
-sub perform {
-    my ($worker, $is_full) = @_;
+sub perform ($worker, $is_full) {
     my $has = ($worker->in_transaction ? 't' : 'o') . ($worker->{prepared} ? 'p' : '')
         . (@{ $worker->{holds} } ? 'h' : '');
     my @fitting = grep {
@@ -66,7 +65,8 @@ sub perform {
     my $at = rand sum map { $_->[0] } @fitting;
     for my $operation (@fitting) {
         $at -= $operation->[0];
-        return $operation->[2]->($worker) if $at < 0;
+        my $what = $operation->[2];
+        return $worker->$what if $at < 0;
     }
     return;
 }
@@ -74,29 +74,25 @@ sub perform {
 sub one_of { return $_[ rand @_ ] }
 
 # For SQL: no wait, a wait with a limit, or one without.
-sub timeout {
-    my ($worker) = @_;
+sub timeout ($worker) {
     my $chance = rand;
     return $chance < 0.4 ? "'0'" : $chance < 0.85 || $worker->{prepared}
         ? "'" . (1 + int rand 20) . "ms'" : 'NULL';
 }
 
 # Often one of the three hot ones.
-sub some_of {
-    my ($list) = @_;
+sub some_of ($list) {
     return $list->[ rand() < 0.2 && @$list > 3 ? rand 3 : rand @$list ];
 }
 
 # May the session take this resource in this way, too? Only holds of one kind can be counted.
-sub agrees {
-    my ($worker, $resource, $by) = @_;
+sub agrees ($worker, $resource, $by) {
     return !grep { $_->{by} ne $by } $worker->held(resource => $resource);
 }
 
 # ---- Locks ---------------------------------------------------------------------------------------
 
-sub lock {
-    my ($worker) = @_;
+sub lock ($worker) {
     my $lock = some_of($worker->{plan}{locks});
     my $by = one_of(qw(name name name key builtin));
     my $mode = one_of(qw(X X S));
@@ -131,16 +127,14 @@ sub lock {
 }
 
 # Several locks whose names have one type, such that the session has no other kind of hold on them.
-sub several {
-    my ($worker) = @_;
+sub several ($worker) {
     my $type = one_of(qw(text bigint uuid));
     my @locks = uniq map { some_of($worker->{plan}{locks_of}{$type}) } 1 .. 1 + rand 4;
     return if grep { !agrees($worker, $_->{index}, 'name') } @locks;
     return (\@locks, 'ARRAY[' . join(', ', map { $_->{name} } @locks) . ']');
 }
 
-sub lock_several {
-    my ($worker) = @_;
+sub lock_several ($worker) {
     my ($locks, $list) = several($worker) or return;
     my $tries = rand() < 0.5;
     my $scope = $worker->in_transaction && rand() < 0.7 ? 'transaction' : 'session';
@@ -156,8 +150,7 @@ sub lock_several {
     return;
 }
 
-sub lock_any {
-    my ($worker) = @_;
+sub lock_any ($worker) {
     my ($locks, $list) = several($worker) or return;
     my $wanted = 1 + int rand 2;
     my $scope = $worker->in_transaction && rand() < 0.7 ? 'transaction' : 'session';
@@ -176,8 +169,7 @@ sub lock_any {
     return;
 }
 
-sub await_lock {
-    my ($worker) = @_;
+sub await_lock ($worker) {
     my $lock = some_of($worker->{plan}{locks});
     my ($by, $mode) = (one_of(qw(name name key)), one_of(qw(X S)));
     return if !agrees($worker, $lock->{index}, $by);
@@ -195,8 +187,7 @@ sub await_lock {
 # ---- Semaphores ----------------------------------------------------------------------------------
 
 # A slot that the server gave: one of the first K, and none that the session had.
-sub slot_gained {
-    my ($worker, $function, $semaphore, $k, $slot, $scope) = @_;
+sub slot_gained ($worker, $function, $semaphore, $k, $slot, $scope) {
     return $worker->figure('tries that found it taken') if !defined $slot && $function =~ /try/;
     $worker->violate("$function() of $k slots returned " . ($slot // 'null'))
         if !defined $slot || $slot < 1 || $slot > $k;
@@ -210,13 +201,11 @@ sub slot_gained {
 }
 
 # How many slots there are is for the caller to say, and callers do not agree.
-sub some_k {
-    my ($semaphore) = @_;
+sub some_k ($semaphore) {
     return rand() < 0.7 ? $semaphore->{k} : 1 + int rand @{ $semaphore->{slots} }
 }
 
-sub acquire {
-    my ($worker) = @_;
+sub acquire ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
     my $tries = rand() < 0.5;
@@ -231,8 +220,7 @@ sub acquire {
     return slot_gained($worker, $function, $semaphore, $k, $result->{value}, $scope);
 }
 
-sub await_acquire {
-    my ($worker) = @_;
+sub await_acquire ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
     $worker->{asked} = [ @{ $semaphore->{slots} }[ 0 .. $k - 1 ] ];
@@ -243,8 +231,7 @@ sub await_acquire {
         $worker, 'advisory.await_acquire', $semaphore, $k, $result->{value}, 'session');
 }
 
-sub release {
-    my ($worker) = @_;
+sub release ($worker) {
     my $resources = $worker->{plan}{resources};
     my @slots = grep { $resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session')
         or return;
@@ -266,16 +253,13 @@ sub release {
 # ---- Jobs ----------------------------------------------------------------------------------------
 
 # run() with a command that shows whether it runs alone.
-sub run_command {
-    my ($worker) = @_;
+sub run_command ($worker) {
     my $lock = some_of($worker->{plan}{locks});
     my $fails = rand() < 0.1;
     my $command = $fails ? 'SELECT 1 / 0' : "SELECT stress.count_up($lock->{index})";
     my $result = $worker->statement(
         "CALL advisory.run($lock->{call}, '$command', " . timeout($worker) . ')',
-        may => [ ($fails ? '22012' : ()), 'SXVIO' ]);
-    $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
-    return if !$result;
+        may => [ $fails ? '22012' : () ]) or return;
     return $worker->figure('tries that found it taken') if !$result->{value};
     $worker->count('advisory.run');
     # In a transaction the lock is the transaction's then.
@@ -284,71 +268,57 @@ sub run_command {
     return;
 }
 
-sub run_in_slot {
-    my ($worker) = @_;
+sub run_in_slot ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
     my $result = $worker->statement(
         "CALL advisory.run($semaphore->{call},
             'SELECT stress.count_up_in_slot($semaphore->{key}, $k)', " . timeout($worker)
-            . ", slots => $k)",
-        may => ['SXVIO']);
-    $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
-    return if !$result;
+            . ", slots => $k)") or return;
     $worker->count('advisory.run with slots') if $result->{value};
     return;
 }
 
 # Reads, waits a moment and writes under an exclusive lock that lasts until the transaction has
 # ended: nobody else has written meanwhile.
-sub count_up {
-    my ($worker) = @_;
+sub count_up ($worker) {
     my @holds = grep {
         $_->{mode} eq 'X' && ($_->{scope} eq 'transaction' || !$worker->in_transaction)
     } @{ $worker->{holds} } or return;
     my $resource = one_of(@holds)->{resource};
-    if (!$worker->statement("SELECT stress.count_up($resource)", may => ['SXVIO'])) {
-        $worker->violate($worker->{message}) if ($worker->{error} // '') eq 'SXVIO';
-        return;
-    }
-    return $worker->figure('counted up');
+    $worker->figure('counted up') if $worker->statement("SELECT stress.count_up($resource)");
+    return;
 }
 
 # Many times in one statement, in the server, where a sequence tells whether somebody else was
 # inside at the same time.
-sub cycle {
-    my ($worker) = @_;
+sub cycle ($worker) {
     my $lock = some_of($worker->{plan}{locks});
     return if $worker->held(resource => $lock->{index});
     return in_cycles($worker, one_of(qw(exclusive exclusive shared savepoint)),
         "stress.cycle(%s, $lock->{key}, 'stress.alone_$lock->{index}'");
 }
 
-sub cycle_slots {
-    my ($worker) = @_;
+sub cycle_slots ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     return if grep { $worker->held(resource => $_) } @{ $semaphore->{slots} };
     return in_cycles($worker, one_of(qw(session savepoint)),
         "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, " . some_k($semaphore));
 }
 
-sub in_cycles {
-    my ($worker, $way, $call) = @_;
+sub in_cycles ($worker, $way, $call) {
     # A cancel can come in the middle.
     $worker->{is_uncertain} = 1;
     my $result = $worker->statement(
         'SELECT ' . sprintf($call, "'$way'") . ', ' . one_of(3, 10, 30, 100) . ", '"
-            . one_of(0, 0, '1ms', '10ms') . "')", may => ['SXVIO']);
-    $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
-    return if !$result;
+            . one_of(0, 0, '1ms', '10ms') . "')") or return;
     return $worker->count(
         'in cycles: ' . ($call =~ /slots/ ? "slot, $way" : "lock, $way"), $result->{value});
 }
 
 # ---- Releasing -----------------------------------------------------------------------------------
 
-sub unlock {
-    my ($worker) = @_;
+sub unlock ($worker) {
     my $resources = $worker->{plan}{resources};
     my @holds = grep { !$resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session')
         or return;
@@ -376,15 +346,13 @@ sub unlock {
 }
 
 # Sometimes those who wait are cancelled at the same moment.
-sub perhaps_cancelling {
-    my ($key, $call) = @_;
+sub perhaps_cancelling ($key, $call) {
     return rand() < 0.2 ? "SELECT stress.cancel_waiters($key, \$call\$$call\$call\$)"
         : "SELECT $call";
 }
 
 # What was taken by name, slots included.
-sub unlock_all_of_namespace {
-    my ($worker) = @_;
+sub unlock_all_of_namespace ($worker) {
     my $count = $worker->forget(sub { $_->{scope} eq 'session' && $_->{by} eq 'name' });
     $worker->{is_uncertain} = 1;
     my $result = $worker->statement(q(SELECT advisory.unlock_all('stress'))) or return;
@@ -394,58 +362,20 @@ sub unlock_all_of_namespace {
     return;
 }
 
-sub unlock_everything {
-    my ($worker) = @_;
+sub unlock_everything ($worker, $sql = 'SELECT pg_advisory_unlock_all()') {
     $worker->forget(sub { $_->{scope} eq 'session' });
     $worker->{is_uncertain} = 1;
-    $worker->statement('SELECT pg_advisory_unlock_all()');
+    $worker->statement($sql);
     return;
 }
 
-sub discard_all {
-    my ($worker) = @_;
-    $worker->forget(sub { $_->{scope} eq 'session' });
-    $worker->{is_uncertain} = 1;
-    $worker->statement('DISCARD ALL');
-    return;
-}
-
-# ---- Transactions --------------------------------------------------------------------------------
-
-sub begin_transaction { my ($worker) = @_; $worker->begin; return }
-
-sub set_savepoint { my ($worker) = @_; $worker->savepoint if $worker->{level} < 4; return }
-
-sub undo_savepoint {
-    my ($worker) = @_;
-    $worker->rollback_to_savepoint if $worker->{level} > 1;
-    return
-}
-
-sub release_savepoint {
-    my ($worker) = @_;
-    $worker->release_savepoint if $worker->{level} > 1;
-    return
-}
-
-sub commit { my ($worker) = @_; $worker->commit; return }
-
-sub rollback { my ($worker) = @_; $worker->rollback; return }
-
-sub prepare { my ($worker) = @_; $worker->prepare; return }
-
-sub end_prepared {
-    my ($worker) = @_;
-    $worker->end_prepared(one_of(qw(COMMIT ROLLBACK))) if $worker->{prepared};
-    return
-}
+sub discard_all ($worker) { return unlock_everything($worker, 'DISCARD ALL') }
 
 # ---- Tokens --------------------------------------------------------------------------------------
 
 # A token of a lock that it holds in exclusive mode is greater than any token that anybody had
 # before the call; and as long as the lock is held no fence refuses it.
-sub take_token {
-    my ($worker) = @_;
+sub take_token ($worker) {
     my $model = $worker->{model};
     my @holds = grep {
         $_->{mode} eq 'X' && !$worker->{plan}{resources}[ $_->{resource} ]{slot}
@@ -463,33 +393,30 @@ sub take_token {
     $worker->figure('tokens');
     $_->{token} = $token for $worker->held(resource => $hold->{resource});
     return if $worker->{prepared};
-    my $is_update = rand() < 0.5;
-    $result = $worker->statement(
-        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
-            WHERE id = $lock->{index}"
-        : "SELECT advisory.check_token($lock->{call}, $token)", may => ['55000']);
-    $worker->violate("the lock is held, and yet: $worker->{message}")
-        if !$result && ($worker->{error} // '') eq '55000';
+    my $passed = use_token($worker, $lock, $token);
     # What is committed asynchronously may be lost in a crash.
     $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) })
-        if $result && !$is_update && !$worker->{is_asynchronous};
+        if $passed eq 'checked' && !$worker->{is_asynchronous};
     return;
+}
+
+# Writes into a row with a fence, or checks the token. Returns which of them it did, if it could.
+sub use_token ($worker, $lock, $token, @may) {
+    my ($did, $sql) = rand() < 0.5
+        ? ('written', "UPDATE stress.fenced SET token = $token, writes = writes + 1
+            WHERE id = $lock->{index}")
+        : ('checked', "SELECT advisory.check_token($lock->{call}, $token)");
+    return $worker->statement($sql, may => \@may) ? $did : '';
 }
 
 # With a token from an earlier hold. The table's own trigger (stress.falls) finds whatever the fence
 # should have refused.
-sub write_stale {
-    my ($worker) = @_;
+sub write_stale ($worker) {
     my ($resource) = one_of(keys %{ $worker->{old_tokens} }) // return;
     my $lock = $worker->{plan}{resources}[$resource];
     my $token = delete $worker->{old_tokens}{$resource};
-    my $is_update = rand() < 0.5;
-    my $result = $worker->statement(
-        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
-            WHERE id = $resource"
-        : "SELECT advisory.check_token($lock->{call}, $token)", may => [qw(55000 SXVIO)]);
-    $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
-    $worker->figure($result ? 'late writes' : 'stale writes refused');
+    $worker->figure(
+        use_token($worker, $lock, $token, '55000') ? 'late writes' : 'stale writes refused');
     return;
 }
 
@@ -497,8 +424,7 @@ sub write_stale {
 
 my $IN_US = '(extract(epoch FROM expires_at) * 1e6)::bigint';
 
-sub lease {
-    my ($worker) = @_;
+sub lease ($worker) {
     my $lease = one_of(@{ $worker->{plan}{leases} });
     my $ttl = 20 + int rand 150;
     my $function = one_of(qw(lease try_lease await_lease));
@@ -534,8 +460,7 @@ sub lease {
     return;
 }
 
-sub held_lease {
-    my ($worker, $lease, $token, $from, $to) = @_;
+sub held_lease ($worker, $lease, $token, $from, $to) {
     my $conflict = $worker->{model}->lease_held($lease->{index}, $token, $from, $to);
     $worker->violate($conflict) if $conflict;
     return;
@@ -543,14 +468,12 @@ sub held_lease {
 
 # A lease that the worker had in a transaction that is committed, and its token. Perhaps it is lost
 # since.
-sub own_lease {
-    my ($worker) = @_;
+sub own_lease ($worker) {
     my $index = one_of(keys %{ $worker->{leases} // {} }) // return;
     return ($worker->{plan}{leases}[$index], $worker->{leases}{$index});
 }
 
-sub renew_lease {
-    my ($worker) = @_;
+sub renew_lease ($worker) {
     my ($lease, $token) = own_lease($worker) or return;
     my $ttl = 20 + int rand 150;
     # It may be shorter than what is left.
@@ -569,8 +492,7 @@ sub renew_lease {
     return;
 }
 
-sub end_lease {
-    my ($worker) = @_;
+sub end_lease ($worker) {
     my ($lease, $token) = own_lease($worker) or return;
     $worker->{model}->lease_may_end($lease->{index}, $token, 0);
     delete $worker->{leases}{ $lease->{index} };
@@ -580,8 +502,7 @@ sub end_lease {
 }
 
 # While the transaction lasts no other session gets the lease.
-sub check_lease {
-    my ($worker) = @_;
+sub check_lease ($worker) {
     my ($lease, $token) = own_lease($worker) or return;
     $worker->figure('leases checked')
         if $worker->statement(
@@ -590,8 +511,7 @@ sub check_lease {
 }
 
 # The table has a unique index, so the second one who claims a window is found out.
-sub claim {
-    my ($worker) = @_;
+sub claim ($worker) {
     $worker->statement(
         q(INSERT INTO stress.claimed SELECT w FROM advisory.claim('stress', 'window', '100ms') AS w
             WHERE w IS NOT NULL)) or return;
@@ -600,8 +520,7 @@ sub claim {
 
 # ---- The session ---------------------------------------------------------------------------------
 
-sub change_settings {
-    my ($worker) = @_;
+sub change_settings ($worker) {
     my ($name, @values) =
         @{ one_of([ 'statement_timeout', 0, 0, 0, '30ms', '100ms' ],
             [ 'lock_timeout', 0, 0, '20ms', '60ms' ], [ 'synchronous_commit', 'on', 'off' ],
@@ -614,16 +533,14 @@ sub change_settings {
     return;
 }
 
-sub change_role {
-    my ($worker) = @_;
+sub change_role ($worker) {
     $worker->statement(
         one_of('SET ROLE stress_a', 'SET ROLE stress_b', 'RESET ROLE',
             'SET SESSION AUTHORIZATION stress_a', 'RESET SESSION AUTHORIZATION'), may => ['42501']);
     return;
 }
 
-sub read_views {
-    my ($worker) = @_;
+sub read_views ($worker) {
     $worker->statement(
         'SELECT count(*) FROM '
             . one_of(map { "advisory.$_" } qw(activity locks waits semaphores leases stats leaks
@@ -632,8 +549,7 @@ sub read_views {
 }
 
 # Alone, or while a statement runs that may wait.
-sub close_socket {
-    my ($worker) = @_;
+sub close_socket ($worker) {
     my ($lock, $semaphore) =
         (some_of($worker->{plan}{locks}), one_of(@{ $worker->{plan}{semaphores} }));
     $worker->close_socket(
@@ -642,8 +558,7 @@ sub close_socket {
     return $worker->figure('sockets closed');
 }
 
-sub reconnect {
-    my ($worker) = @_;
+sub reconnect ($worker) {
     $worker->note('disconnects');
     $worker->forget(sub { 1 });
     $worker->{left} = 1;

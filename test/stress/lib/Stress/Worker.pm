@@ -4,14 +4,12 @@
 # The rule that it checks is the extension's own: true means held; false or an error means not held.
 package Stress::Worker;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use List::Util qw(first uniq);
 use Socket qw(SHUT_RDWR);
 use Stress::Model qw(SESSION TRANSACTION PREPARED);
 use Stress::Operations;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 use constant { MANY_HOLDS => 4, TRIES => 200 };
 
@@ -22,8 +20,7 @@ my %ALWAYS = map { $_ => 1 } qw(55P03 57014 40P01 40001 57P01);
 # new(number, model, server, plan, seed, may => [SQLSTATEs that are no violation here]). A hold is a
 # hash of resource, mode ('X', 'S'), scope ('session', 'transaction'), level (of the savepoint), by
 # ('name', 'key', 'builtin': the session's other holds of the resource have to agree) and token.
-sub new {
-    my ($class, %how) = @_;
+sub new ($class, %how) {
     my $self = bless { %how, holds => [], level => 0, pending => [], counts => {}, errors => {},
         figures => {}, old_tokens => {} }, $class;
     $self->{may} = { %ALWAYS, map { $_ => 1 } @{ $how{may} // [] } };
@@ -31,8 +28,7 @@ sub new {
 }
 
 # Until the run ends. Returns what was counted.
-sub work {
-    my ($self) = @_;
+sub work ($self) {
     srand $self->{seed};
     while ((my $state = $self->{model}->state) ne 'end') {
         if (!$self->{session}) { $state eq 'go' && $self->connect or sleep 0.02; next }
@@ -42,24 +38,22 @@ sub work {
     return { map { $_ => $self->{$_} } qw(counts errors figures) };
 }
 
-sub count { my ($self, $what, $times) = @_; $self->{counts}{$what} += $times // 1; return }
+sub count ($self, $what, $times = 1) { $self->{counts}{$what} += $times; return }
 
-sub figure { my ($self, $what) = @_; $self->{figures}{$what}++; return }
+sub figure ($self, $what) { $self->{figures}{$what}++; return }
 
-sub violate {
-    my ($self, $text) = @_;
+sub violate ($self, $text) {
     # When the first one was found the others leave, and their marks stay.
     $self->note("VIOLATION: $text") if !defined $self->{model}->violation;
     return $self->{model}->violate("worker $self->{number}: $text");
 }
 
-sub note { my ($self, $text) = @_; $self->{model}->note_operation($self->{number}, $text); return }
+sub note ($self, $text) { $self->{model}->note_operation($self->{number}, $text); return }
 
 sub in_transaction { return $_[0]{level} > 0 }
 
 # One operation, and what follows from its failure.
-sub step {
-    my ($self) = @_;
+sub step ($self) {
     $self->{error} = undef;
     $self->{asked} = [];
     $self->{is_uncertain} = 0;
@@ -77,8 +71,7 @@ sub step {
 # Runs a statement. Returns its result, or nothing after an error, when {error} says which, or if
 # the session is gone. The marks of the transaction's holds do not stand meanwhile. With may =>
 # [SQLSTATEs] these are no violation, either.
-sub statement {
-    my ($self, $sql, %how) = @_;
+sub statement ($self, $sql, %how) {
     my @resources = uniq map { $_->{resource} } $self->held(scope => 'transaction');
     $self->note($sql);
     $self->figure('statements');
@@ -109,8 +102,7 @@ sub statement {
 
 # The same for what has to succeed in the end. A transaction that is in the way of that is rolled
 # back.
-sub surely {
-    my ($self, $sql) = @_;
+sub surely ($self, $sql) {
     for (1 .. TRIES) {
         my $result = $self->statement($sql);
         return $result if $result || !$self->{session};
@@ -124,10 +116,9 @@ sub surely {
 
 # ---- The session ---------------------------------------------------------------------------------
 
-sub connect {
-    my ($self) = @_;
+sub connect ($self) {
     my $session = eval { session(server => $self->{server}, application => 'stress') };
-    if (!$session || !$self->{model}->enter($self->{number}, $session->pid)) {
+    if (!$session || !$self->{model}->connected($self->{number}, $session->pid)) {
         $self->figure('connections that failed') if !$session;
         return;
     }
@@ -139,8 +130,7 @@ sub connect {
 }
 
 # The session has ended, and with it what it held.
-sub gone {
-    my ($self, $message) = @_;
+sub gone ($self, $message) {
     $self->violate("the session has ended without a reason: $message")
         if !$self->{left} && !$self->{model}->is_doomed($self->{number});
     $self->forget(sub { 1 });
@@ -148,14 +138,13 @@ sub gone {
     $self->{pending} = [];
     delete $self->{session};
     $self->{is_asynchronous} = 0;
-    $self->{model}->leave($self->{number});
+    $self->{model}->disconnected($self->{number});
     return;
 }
 
 # Leaves without a word: the server sees the connection closed. With a statement it is closed while
 # that runs.
-sub close_socket {
-    my ($self, $sql) = @_;
+sub close_socket ($self, $sql) {
     $self->note('closes its socket' . ($sql ? " while this runs: $sql" : ''));
     $self->{left} = 1;
     $self->forget(sub { 1 });
@@ -176,8 +165,7 @@ sub close_socket {
 # ---- What it holds -------------------------------------------------------------------------------
 
 # Holds with these properties, such as held(resource => 3, scope => 'session').
-sub held {
-    my ($self, %which) = @_;
+sub held ($self, %which) {
     return grep {
         my $hold = $_;
         !grep { $hold->{$_} ne $which{$_} } keys %which
@@ -185,8 +173,7 @@ sub held {
 }
 
 # Marks these resources as this session holds them.
-sub show {
-    my ($self, $layer, @resources) = @_;
+sub show ($self, $layer, @resources) {
     return if !@resources;
     my $scope = $layer == SESSION ? 'session' : 'transaction';
     my @marks;
@@ -202,8 +189,7 @@ sub show {
 }
 
 # The server says that the session now holds this.
-sub gain {
-    my ($self, %hold) = @_;
+sub gain ($self, %hold) {
     push @{ $self->{holds} }, { level => $self->{level}, %hold };
     $self->show($hold{scope} eq 'session' ? SESSION : TRANSACTION, $hold{resource});
     return;
@@ -211,8 +197,7 @@ sub gain {
 
 # Forgets the holds for which the code returns true, because their state is unknown, or because they
 # will be released next.
-sub forget {
-    my ($self, $is_meant) = @_;
+sub forget ($self, $is_meant) {
     my (@kept, @lost);
     push @{ $is_meant->($_) ? \@lost : \@kept }, $_ for @{ $self->{holds} };
     $self->{holds} = \@kept;
@@ -228,8 +213,7 @@ sub forget {
 # ---- Transactions --------------------------------------------------------------------------------
 
 # Runs the code when the last statement of the session is committed.
-sub on_commit {
-    my ($self, $code) = @_;
+sub on_commit ($self, $code) {
     if ($self->in_transaction) {
         push @{ $self->{pending} }, { level => $self->{level}, code => $code }
     }
@@ -237,8 +221,7 @@ sub on_commit {
     return;
 }
 
-sub begin {
-    my ($self) = @_;
+sub begin ($self) {
     my $level = rand() < 0.85 ? 'READ COMMITTED' : rand() < 0.5 ? 'REPEATABLE READ'
         : 'SERIALIZABLE';
     my $result = $self->statement("BEGIN ISOLATION LEVEL $level");
@@ -246,16 +229,14 @@ sub begin {
     return;
 }
 
-sub savepoint {
-    my ($self) = @_;
-    $self->{level}++ if $self->statement("SAVEPOINT s$self->{level}");
+sub savepoint ($self) {
+    $self->{level}++ if $self->{level} < 4 && $self->statement("SAVEPOINT s$self->{level}");
     return;
 }
 
-sub release_savepoint {
-    my ($self) = @_;
+sub release_savepoint ($self) {
     my $level = $self->{level} - 1;
-    return if !$self->statement("RELEASE SAVEPOINT s$level");
+    return if !$level || !$self->statement("RELEASE SAVEPOINT s$level");
     $self->{level} = $level;
     for my $entry (@{ $self->{holds} }, @{ $self->{pending} }) {
         $entry->{level} = $level if $entry->{level} > $level;
@@ -263,18 +244,17 @@ sub release_savepoint {
     return;
 }
 
-# Undoes the innermost savepoint, and stays in it.
-sub rollback_to_savepoint {
-    my ($self) = @_;
+# Undoes the innermost savepoint, if there is one, and stays in it.
+sub rollback_to_savepoint ($self) {
     my $level = $self->{level};
+    return if $level < 2;
     $self->forget(sub { $_->{scope} eq 'transaction' && $_->{level} >= $level });
     $self->{pending} = [ grep { $_->{level} < $level } @{ $self->{pending} } ];
     $self->statement('ROLLBACK TO SAVEPOINT s' . ($level - 1));
     return;
 }
 
-sub commit {
-    my ($self) = @_;
+sub commit ($self) {
     $self->forget(sub { $_->{scope} eq 'transaction' });
     my @pending = @{ $self->{pending} };
     my $result = $self->statement('COMMIT');
@@ -288,8 +268,7 @@ sub commit {
     return;
 }
 
-sub rollback {
-    my ($self) = @_;
+sub rollback ($self) {
     $self->forget(sub { $_->{scope} eq 'transaction' });
     for (1 .. TRIES) {
         my $result = $self->statement('ROLLBACK');
@@ -303,8 +282,7 @@ sub rollback {
 }
 
 # PREPARE TRANSACTION. After that no session has its locks.
-sub prepare {
-    my ($self) = @_;
+sub prepare ($self) {
     my @moved = $self->held(scope => 'transaction');
     my @pending = @{ $self->{pending} };
     my $gid = sprintf 'stress %d %d', $self->{number}, ++$self->{last_gid};
@@ -331,8 +309,9 @@ sub prepare {
 }
 
 # COMMIT PREPARED or ROLLBACK PREPARED.
-sub end_prepared {
-    my ($self, $how) = @_;
+sub end_prepared ($self) {
+    return if !$self->{prepared};
+    my $how = rand() < 0.5 ? 'COMMIT' : 'ROLLBACK';
     # Superusers may end those of the roles that they play.
     $self->surely($_) or return for 'RESET SESSION AUTHORIZATION', 'RESET ROLE';
     my $prepared = $self->forget_prepared;
@@ -345,8 +324,7 @@ sub end_prepared {
 }
 
 # The prepared transaction is to be ended next, and then it is not known whether it has.
-sub forget_prepared {
-    my ($self) = @_;
+sub forget_prepared ($self) {
     my $prepared = delete $self->{prepared};
     $self->{unknown_gid} = $prepared->{gid};
     $self->{model}->mark($self->{number}, map { [ $_, PREPARED, '' ] } @{ $prepared->{resources} });
@@ -354,8 +332,7 @@ sub forget_prepared {
 }
 
 # Ends the prepared transaction of which it is not known whether there is one.
-sub look_for_prepared {
-    my ($self) = @_;
+sub look_for_prepared ($self) {
     my $gid = $self->{unknown_gid};
     $self->surely($_) or return for 'RESET SESSION AUTHORIZATION', 'RESET ROLE';
     for (1 .. TRIES) {
@@ -375,8 +352,7 @@ sub look_for_prepared {
 # Nothing is held that was not held before. Only a cancel can come when the function has returned
 # already, and undo nothing. (A built-in function's error can leave the lock held if it was granted
 # meanwhile; see test/t/grant_race.t.)
-sub recover {
-    my ($self) = @_;
+sub recover ($self) {
     my $cancelled = $self->{error} eq '57014' || $self->{is_by_builtin}
         && $self->{error} eq '55P03';
     my $asked = [ @{ $self->{asked} } ];
@@ -406,8 +382,7 @@ sub recover {
 # Checks that the server shows the same locks of this session as the worker knows. With may_have,
 # the session may hold further resources. Then the function has returned, and the extension knows
 # them.
-sub compare {
-    my ($self, %how) = @_;
+sub compare ($self, %how) {
     my $way = $how{may_have} ? 1 : int rand 3;
     my $result = $self->surely($way == 1 ? <<'OF_EXTENSION' : <<'OF_SERVER') or return;
         SELECT concat_ws(':', key, coalesce(16384 + slot, 1),
@@ -454,16 +429,14 @@ OF_SERVER
     return;
 }
 
-sub holds_builtin {
-    my ($self, $tag) = @_;
+sub holds_builtin ($self, $tag) {
     return first {
         $_->{by} eq 'builtin' && $tag =~ /^\Q$self->{plan}{resources}[$_->{resource}]{tag}:/
     } @{ $self->{holds} };
 }
 
 # holds(), hold_count() and is_locked() of one of the locks.
-sub compare_counts {
-    my ($self) = @_;
+sub compare_counts ($self) {
     my $lock = $self->{plan}{locks}[ rand @{ $self->{plan}{locks} } ];
     # The answer is compared with what is held when the statement has run: surely() may have ended
     # the transaction.
@@ -484,8 +457,7 @@ sub compare_counts {
 
 # Ends its prepared transaction, compares a last time, and disconnects. The server may still be
 # starting, and the session may be gone.
-sub finish {
-    my ($self) = @_;
+sub finish ($self) {
     $self->{left} = 1;
     $self->forget_prepared if $self->{prepared};
     for (1 .. TRIES) {
