@@ -368,7 +368,7 @@ sums_of(NameEntry *evicted, std::string_view ns)
 			return entry_of(i);
 	}
 	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
-		return ns.empty() ? nullptr : sums_of(evicted, std::string_view());
+		return ns.empty() ? nullptr : sums_of(evicted, "");
 	if (ns.size() > NAME_INLINE_BYTES)
 		std::swap(text, evicted->long_text);
 	push(&name_table->sums, pop(&name_table->free));
