@@ -391,11 +391,29 @@ read_locks(std::initializer_list<LOCKTAG> tags, int slots)
 	return collector.found;
 }
 
+template <typename Match>
+static bool
+any_prepared(Match matches)
+{
+	return max_prepared_xacts > 0 &&
+		any_held(matches, static_cast<int>(ProcGlobal->allProcCount), max_prepared_xacts);
+}
+
 bool
 has_prepared_locks()
 {
-	return any_held([](const LOCK *) { return true; }, static_cast<int>(ProcGlobal->allProcCount),
-					max_prepared_xacts);
+	return any_prepared([](const LOCK *) { return true; });
+}
+
+bool
+is_held_by_prepared(Oid database, Key key)
+{
+	return any_prepared([&](const LOCK *lock) {
+		DecodedTag	tag = decode_tag(lock->tag);
+
+		return is_advisory(lock->tag) && has_key(tag.kind) && tag.database == database &&
+			tag.key == key;
+	});
 }
 
 bool

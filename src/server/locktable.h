@@ -112,6 +112,9 @@ LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 /* Does a prepared transaction hold any lock? */
 bool		has_prepared_locks();
 
+/* Does one hold a lock, a slot or a lease of this key?  With an LWLock held it does not ereport. */
+bool		is_held_by_prepared(Oid database, Key key);
+
 /* Does the process with this number hold an advisory lock? */
 bool		holds_advisory_lock(int proc_number);
 

@@ -47,10 +47,13 @@ namespace advisory
 /* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
 
-/* How many held entries a new name looks at if the queue is empty. */
-static constexpr int MOST_HELD = 16;
+/* How many held entries a new name looks at if the queue is empty: a millisecond. */
+static constexpr int MOST_HELD = 1000;
 
-/* How many names and labels a key may have, so that looking at all of them is quick. */
+/*
+ * How many names and labels a key may have, so that looking at all of them is quick.  A name, which
+ * its key proves, finds room beside so many labels.
+ */
 static constexpr int NAMES_PER_KEY = 32;
 
 /* How many namespaces, of all databases, have sums of their evicted names. */
@@ -208,48 +211,54 @@ has_name_table()
 
 /* ---- Pins ---- */
 
-/* How many pins this session has, and how many others know of: a multiple of MODEST. */
+/*
+ * How many pins this session has, and how many it may have without asking again.  Others know of
+ * the latter, unless it is still the number that is not counted.
+ */
 static int	my_pins = 0;
-static int	published_pins = 0;
+static int	my_allowance = MODEST - 1;
 
-/* With fewer pins than this, the session need not look what others of its role use. */
-static int	next_look = MODEST;
+static void
+allow(int pins) noexcept
+{
+	my_allowance = Max(pins, MODEST - 1);
+	name_table->pins[MyProc - ProcGlobal->allProcs] = my_allowance < MODEST ? 0 : my_allowance;
+}
 
 static void
 count_pin(int change) noexcept
 {
 	my_pins += change;
-
-	int			rounded = my_pins - my_pins % MODEST;
-
-	if (rounded == published_pins)
-		return;
-	if (rounded < published_pins)
-		next_look = rounded + MODEST;
-	published_pins = rounded;
-	name_table->pins[MyProc - ProcGlobal->allProcs] = rounded;
+	/* A session that goes up and down by a few pins need not ask each time. */
+	if (change < 0 && my_allowance >= MODEST &&
+		(my_pins < MODEST || my_allowance - my_pins >= 2 * MODEST))
+		allow(my_pins < MODEST ? 0 : my_allowance - MODEST);
 }
 
 /*
  * May this session pin one more name?  The sessions of a login role may pin as many as three
- * quarters of advisory_ext.max_names.  As with the guard of the lock table (acquire.cpp), a session
- * looks at the others the more seldom, the more room there is.
+ * quarters of advisory_ext.max_names together.  A session says how many it wants before it looks
+ * what the others have, so that of two at least one sees the other.
  */
 static bool
 is_within_share() noexcept
 {
-	if (my_pins < next_look)
+	int			before = my_allowance;
+	int64		room = setting::max_names * INT64CONST(3) / 4 - before;
+
+	if (my_pins < before)
 		return true;
-
-	int64		room = setting::max_names * INT64CONST(3) / 4 - my_pins + published_pins;
-
+	allow(before + MODEST);
+	pg_memory_barrier();
 	for (int i = 0; i < proc_count(); i++)
 	{
-		if (name_table->pins[i] > 0 && ProcGlobal->allProcs[i].roleId == MyProc->roleId)
+		const PGPROC *other = &ProcGlobal->allProcs[i];
+
+		if (name_table->pins[i] > 0 && other != MyProc && other->roleId == MyProc->roleId)
 			room -= name_table->pins[i];
 	}
-	if (room > 0)
-		next_look = my_pins + static_cast<int>(Max(room / 16, 1));
+	if (room < MODEST)
+		allow(before + static_cast<int>(Max(room, 0)));
 	return room > 0;
 }
 
@@ -401,6 +410,14 @@ remove_entry(int number)
 	return true;
 }
 
+/* Is a lock of this key held, by whoever has no pin?  Only a prepared transaction has slots so. */
+static bool
+is_held(const SharedKey &key)
+{
+	return is_held_by_anybody(lock_tag(key.database, key.key)) ||
+		is_held_by_prepared(key.database, key.key);
+}
+
 /* Evict the first name of the queue that is not in use.  There must be a free entry. */
 static bool
 evict_one()
@@ -415,8 +432,7 @@ evict_one()
 
 		if (park(entry))
 			continue;
-		if (!entry->is_used &&
-			is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)))
+		if (!entry->is_used && is_held(entry->key))
 			push(&name_table->held, number);
 		else if (entry->is_used || !remove_entry(number))
 		{
@@ -519,7 +535,7 @@ register_locked(const GivenName &name, Oid role, bool is_exclusive)
 	else if (number == NO_ENTRY && is_exclusive)
 	{
 		result.has_other |= old_label != NO_ENTRY && !name.ns.empty();
-		if (count < NAMES_PER_KEY || old_label != NO_ENTRY)
+		if (count < NAMES_PER_KEY || old_label != NO_ENTRY || !name.ns.empty())
 			number = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : old_label);
 	}
 	if (number != NO_ENTRY)

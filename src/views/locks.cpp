@@ -192,14 +192,30 @@ show_holders(Key key, ReturnSetInfo *result)
 
 /* ---- The foreign table ---- */
 
+static bool
+is_readable_now(Oid relation)
+{
+	bool		is_locked = ConditionalLockRelationOid(relation, AccessShareLock);
+
+	if (is_locked)
+		UnlockRelationOid(relation, AccessShareLock);
+	return is_locked;
+}
+
 /*
  * The planner's guess of 1,000 rows stays, since counting the locks takes as long as reading them.
  */
 static void
 estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 {
-	Oid			extension = get_extension_oid("advisory_ext", true);
+	Oid			extension;
 
+	/* Views must not wait.  begin_scan() looks at the columns in any case. */
+	for (Oid catalog : {ExtensionRelationId, ExtensionNameIndexId, DependRelationId,
+						DependDependerIndexId})
+		if (!is_readable_now(catalog))
+			return;
+	extension = get_extension_oid("advisory_ext", true);
 	if (!OidIsValid(extension) || getExtensionOfObject(RelationRelationId, relation) != extension)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -216,6 +216,17 @@ for my $locked ('LOCK TABLE advisory.key_labels IN ACCESS EXCLUSIVE MODE',
     $labels_owner->run('COMMIT');
     ok($reader->value($KNOWN), 'then it is there again');
 }
+for my $catalog (qw(pg_extension pg_depend)) {
+    for my $locked ("LOCK TABLE $catalog IN ACCESS EXCLUSIVE MODE", "REINDEX TABLE $catalog") {
+        # (To connect, the server itself may have to wait.)
+        my $fresh = session(database => $from)->run(q(SET statement_timeout = '10s'));
+        $labels_owner->run('BEGIN', $locked);
+        $fresh->succeeds("SELECT * FROM advisory.$_", "$locked: $_")
+            for qw(locks activity semaphores waits blockers leaks known_keys);
+        $labels_owner->run('COMMIT');
+        $fresh->disconnect;
+    }
+}
 $labels_owner->disconnect;
 
 # A REPEATABLE READ transaction sees the labels of its snapshot.
