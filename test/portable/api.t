@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # What both editions have is declared alike, and has comments; what a database has only once.
 # (absent.t: which of the extension's objects there are.)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 # Objects that begin with an underscore are each edition's own.
 my %PUBLIC = (
@@ -26,8 +21,7 @@ my %PUBLIC = (
 );
 
 # Of each kind of object: {signature => [name, definition, comment]}.
-sub api_of {
-    my ($session) = @_;
+sub api_of ($session) {
     return { map {
         $_ => { map {
             my ($name, $signature, @rest) = @$_;
@@ -57,24 +51,24 @@ for my $kind (sort keys %PUBLIC) {
 
 # ---- What a database has only once ---------------------------------------------------------------
 
-is($portable_session->value('SELECT advisory.edition()'), 'portable', 'edition()');
-is($portable_session->value('SELECT advisory.version()'),
+$portable_session->shows('SELECT advisory.edition()', 'portable', 'edition()');
+$portable_session->shows('SELECT advisory.version()',
     session(database => "advisory_extension_$$")->value('SELECT advisory.version()'),
     'version() is that of the extension');
 is(load_portable("advisory_portable_$$"), '', 'the file can be loaded again');
 is_deeply(api_of($portable_session), $portable, 'and changes nothing');
 isnt(load_portable("advisory_extension_$$", $ENV{PGUSER}), '',
     'it cannot be loaded beside the extension');
-is(session(database => "advisory_extension_$$")->value('SELECT advisory.edition()'), 'extension',
+session(database => "advisory_extension_$$")->shows('SELECT advisory.edition()', 'extension',
     'which stays as it is');
 like(session(database => "advisory_portable_$$")->query('CREATE EXTENSION advisory_ext')->{message},
     qr/schema "advisory" already exists/, 'nor can the extension be created beside it');
 
 # ---- The owner of the database is no more than that ----------------------------------------------
 
-is($portable_session->value(q(SELECT count(*) FROM pg_proc p JOIN pg_language l ON l.oid = prolang
-    WHERE pronamespace = 'advisory'::regnamespace AND lanname NOT IN ('sql', 'plpgsql'))), 0,
-        'everything is in SQL and PL/pgSQL');
+$portable_session->shows(q(SELECT count(*) FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+    WHERE pronamespace = 'advisory'::regnamespace AND lanname NOT IN ('sql', 'plpgsql')), 0,
+    'everything is in SQL and PL/pgSQL');
 is_deeply($portable_session->rows(q(SELECT oid::regprocedure::text FROM pg_proc
     WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
     AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)

@@ -1,19 +1,14 @@
 #!/usr/bin/env perl
 # portable/advisory.sql by other roles and beside other objects, what it keeps when it is loaded
 # again, and callers with a hostile search_path.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $owner = create_portable_database(name => "advisory_portable_$$");
 my $database = "advisory_portable_$$";
 my $admin = session(database => $database);
 sub install { return load_portable($database, @_) }
 
-is($owner->value('SELECT advisory.edition()'), 'portable',
+$owner->shows('SELECT advisory.edition()', 'portable',
     'it can be installed by an ordinary role that owns the database');
 
 # ---- Once more -----------------------------------------------------------------------------------
@@ -25,15 +20,15 @@ $owner->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')
     q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 1)));
 is(install(), '', 'it can be run again');
 is_deeply($owner->rows($ALL), $before, '... and changes no function');
-is($owner->value(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer')), 1,
+$owner->shows(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer'), 1,
     '... and keeps the labels');
-is($owner->value('SELECT count(*) FROM advisory.claims'), 1, '... the claims');
-is($owner->value('SELECT count(*) FROM advisory.fences'), 1, '... and the fences');
+$owner->shows('SELECT count(*) FROM advisory.claims', 1, '... the claims');
+$owner->shows('SELECT count(*) FROM advisory.fences', 1, '... and the fences');
 $admin->run(
     'CREATE ROLE portable_other LOGIN', qq(GRANT CREATE ON DATABASE "$database" TO portable_other));
 like(install($_), qr/schema "advisory" belongs to another role/,
     'another role may not, not even a superuser') for 'portable_other', $ENV{PGUSER};
-is($admin->value(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory')),
+$admin->shows(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory'),
     'portable_owner', '... and it belongs to whoever ran it first');
 
 # ---- A hostile search_path -----------------------------------------------------------------------
@@ -115,9 +110,9 @@ SKIP: {
         if $admin->value(q(SELECT current_setting('server_version_num')::int >= 190000));
     my $session = session(role => 'portable_other', database => $database)
         ->run('SET standard_conforming_strings = off', 'SET escape_string_warning = off');
-    is($session->value(q(SELECT advisory.key('billing', 'invoice:42'))), '1572001551135567388',
+    $session->shows(q(SELECT advisory.key('billing', 'invoice:42')), '1572001551135567388',
         'standard_conforming_strings does not matter to keys');
-    is($session->value(q(SELECT advisory.acquire('scs', 'a', 2))), 1, '... nor to slots');
+    $session->shows(q(SELECT advisory.acquire('scs', 'a', 2)), 1, '... nor to slots');
     ok(defined $session->value('SELECT count(*) FROM advisory.locks'), '... nor to views');
     local $ENV{PGOPTIONS} = '-c standard_conforming_strings=off';
     is(install(), '', '... nor to the file');
@@ -126,8 +121,8 @@ SKIP: {
 # ---- Gone ----------------------------------------------------------------------------------------
 
 $owner->run('DROP SCHEMA advisory CASCADE');
-is($owner->value(
-    q(SELECT count(*) FROM pg_proc WHERE proname ~ 'xact_lock_shared_key|try_acquire_any')), 0,
+$owner->shows(
+    q(SELECT count(*) FROM pg_proc WHERE proname ~ 'xact_lock_shared_key|try_acquire_any'), 0,
     'DROP SCHEMA removes all');
 like(install(), qr/^$/, '... and it can be installed again');
 $owner->run('DROP SCHEMA advisory CASCADE', 'CREATE SCHEMA advisory');
