@@ -162,7 +162,7 @@ CREATE TEMP TABLE planned AS
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions LEFT JOIN planned USING (name)
     WHERE (provolatile, proparallel) IS DISTINCT FROM
           (coalesce(volatility, 'v')::"char", coalesce(parallel, 'u')::"char") $$,
-                'functions of their arguments are immutable, rows of known keys stable, ...');
+                'each function is as volatile and as parallel safe as planned');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name = '_known_as' AND procost > 100 $$, 'known_as() is cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions

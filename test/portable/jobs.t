@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Claims, jobs and fences of the portable edition, mostly as a role without privileges: commands that
-# exclude each other to the end of the commit of their effects, what run() refuses, and what another
-# session can do between the claim and the command.
+# Claims, jobs and fences of the portable edition, mostly as a role without privileges: commands
+# that exclude each other to the end of the commit of their effects, what run() refuses, and what
+# another session can do between the claim and the command.
 use AdvisoryTest;
 use Time::HiRes qw(sleep time);
 
