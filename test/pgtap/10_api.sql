@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(51);
+SELECT plan(48);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -15,12 +15,10 @@ INSERT INTO lists VALUES ('names text[]', 'text'), ('ids bigint[]', 'bigint'),
     ('ids uuid[]', 'uuid');
 CREATE FUNCTION pg_temp.timeout_of(name text) RETURNS text LANGUAGE sql RETURN
     CASE WHEN name LIKE 'try%' THEN '''00:00:00''::interval' ELSE 'NULL::interval' END;
-CREATE TEMP TABLE takers (name text, timeout text);
-INSERT INTO takers
-    SELECT name, pg_temp.timeout_of(name)
-    FROM unnest(ARRAY['lock', 'lock_shared', 'xact_lock', 'xact_lock_shared',
-                      'try_lock', 'try_lock_shared', 'try_xact_lock',
-                          'try_xact_lock_shared']) AS name;
+CREATE TEMP TABLE takers AS
+    SELECT name, pg_temp.timeout_of(name) AS timeout
+    FROM unnest(ARRAY['lock', 'lock_shared', 'xact_lock', 'xact_lock_shared', 'try_lock',
+                      'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared']) AS name;
 CREATE TEMP TABLE holder (columns text);
 INSERT INTO holder VALUES
     ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, '
@@ -29,121 +27,95 @@ INSERT INTO holder VALUES
      'acquired_at timestamp with time zone, held interval, '
      'blocked_by integer[], gid text, query text)');
 
-INSERT INTO expected VALUES ('key', 'name text', 'bigint');
-INSERT INTO expected SELECT 'key', 'namespace text, ' || argument, 'bigint' FROM forms;
+-- Of each kind of name: %s is how the lock is named.
 INSERT INTO expected
-    SELECT name, format('namespace text, %s, '
-                        'timeout interval DEFAULT %s', argument, timeout), 'boolean'
-                            FROM takers, forms;
-INSERT INTO expected
-    SELECT name || '_key', format('key bigint, timeout interval DEFAULT %s, '
-                                  'label text DEFAULT NULL::text', timeout), 'boolean' FROM takers;
-INSERT INTO expected
-    SELECT name, 'namespace text, ' || argument, result
-    FROM (VALUES ('unlock', 'boolean'), ('unlock_shared', 'boolean'), ('unlock_all', 'integer'),
-        ('holds', 'boolean'),
-                 ('hold_count', 'integer'), ('is_locked', 'boolean')) AS f(name, result), forms;
-INSERT INTO expected
-    SELECT name, 'key bigint', 'boolean'
-        FROM unnest(ARRAY['unlock_key', 'unlock_shared_key', 'holds_key', 'is_locked_key']) AS name;
+    SELECT name, format(arguments, argument), result
+    FROM forms, (VALUES
+        ('key', 'namespace text, %s', 'bigint'),
+        ('unlock', 'namespace text, %s', 'boolean'),
+        ('unlock_shared', 'namespace text, %s', 'boolean'),
+        ('unlock_all', 'namespace text, %s', 'integer'),
+        ('holds', 'namespace text, %s', 'boolean'),
+        ('hold_count', 'namespace text, %s', 'integer'),
+        ('is_locked', 'namespace text, %s', 'boolean'),
+        ('terminate_holder', 'namespace text, %s, pid integer, '
+            'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+        ('await_lock', 'IN namespace text, IN %s, '
+            'IN timeout interval DEFAULT NULL::interval', NULL),
+        ('await_lock_shared', 'IN namespace text, IN %s, '
+            'IN timeout interval DEFAULT NULL::interval', NULL),
+        ('release', 'namespace text, %s, slot integer DEFAULT NULL::integer', 'boolean'),
+        ('await_acquire', 'IN namespace text, IN %s, IN slots integer, '
+            'IN timeout interval DEFAULT NULL::interval, '
+            'INOUT slot integer DEFAULT NULL::integer', NULL),
+        ('run', 'IN namespace text, IN %s, IN command text, '
+            'IN timeout interval DEFAULT ''00:00:00''::interval, '
+            'IN slots integer DEFAULT NULL::integer, IN if_busy text DEFAULT ''skip''::text, '
+            'INOUT ran boolean DEFAULT NULL::boolean, IN once_per interval DEFAULT NULL::interval, '
+            'IN once_window timestamp with time zone DEFAULT NULL::timestamp with time zone', NULL),
+        ('token', 'namespace text, %s', 'bigint'),
+        ('token', 'namespace text, %s, slot integer', 'bigint'),
+        ('check_token', 'namespace text, %s, token bigint', 'boolean'),
+        ('await_lease', 'IN namespace text, IN %s, IN ttl interval, '
+            'IN timeout interval DEFAULT NULL::interval, IN owner text DEFAULT NULL::text, '
+            'IN lock_delay interval DEFAULT ''00:00:00''::interval, '
+            'INOUT token bigint DEFAULT NULL::bigint, INOUT expires_at timestamp with time zone '
+            'DEFAULT NULL::timestamp with time zone', NULL),
+        ('renew_lease', 'namespace text, %s, token bigint, '
+            'ttl interval DEFAULT NULL::interval', 'timestamp with time zone'),
+        ('end_lease', 'namespace text, %s, token bigint', 'boolean'),
+        ('check_lease', 'namespace text, %s, token bigint', 'boolean'),
+        ('break_lease', 'namespace text, %s', 'boolean'),
+        ('claim', 'namespace text, %s, every interval, window_start timestamp with time zone '
+            'DEFAULT NULL::timestamp with time zone', 'timestamp with time zone'),
+        ('unclaim', 'namespace text, %s, window_start timestamp with time zone', 'boolean')
+    ) AS f(name, arguments, result);
 INSERT INTO expected SELECT 'holders', 'namespace text, ' || argument, columns FROM forms, holder;
 INSERT INTO expected SELECT 'holders_key', 'key bigint', columns FROM holder;
+-- What takes a lock, a slot or a lease: also how long it waits by default.
 INSERT INTO expected
-    SELECT 'terminate_holder', format('namespace text, %s, pid integer, '
-        'timeout interval DEFAULT ''00:00:05''::interval', argument), 'boolean'
-    FROM forms;
-INSERT INTO expected VALUES ('terminate_holder_key', 'key bigint, pid integer, '
-    'timeout interval DEFAULT ''00:00:05''::interval', 'boolean');
-INSERT INTO expected VALUES ('unlock_all', 'namespace text', 'integer');
+    SELECT name, format('namespace text, %s, timeout interval DEFAULT %s', argument, timeout),
+           'boolean'
+    FROM takers, forms
+    UNION ALL SELECT name || '_key', format('key bigint, timeout interval DEFAULT %s, '
+                                            'label text DEFAULT NULL::text', timeout), 'boolean'
+    FROM takers
+    UNION ALL SELECT name, format('namespace text, %s, slots integer, timeout interval DEFAULT %s',
+                                  argument, pg_temp.timeout_of(name)), 'integer'
+    FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms
+    UNION ALL SELECT name, format('namespace text, %s, ttl interval, timeout interval DEFAULT %s, '
+        'owner text DEFAULT NULL::text, lock_delay interval DEFAULT ''00:00:00''::interval, '
+        'OUT token bigint, OUT expires_at timestamp with time zone',
+        argument, pg_temp.timeout_of(name)), 'record'
+    FROM unnest(ARRAY['lease', 'try_lease']) AS name, forms;
+-- Of a list, which may also come untyped, as text.
 INSERT INTO expected SELECT 'unlock_all', 'namespace text, ' || argument, 'integer' FROM lists;
--- A list may also come untyped, as text.
+INSERT INTO lists VALUES ('names text', 'text');
 INSERT INTO expected
     SELECT name, format('namespace text, %s, timeout interval DEFAULT %s', argument,
                         pg_temp.timeout_of(name)), 'boolean'
     FROM unnest(ARRAY['lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all']) AS name,
-         (SELECT argument FROM lists UNION ALL VALUES ('names text')) AS l;
-INSERT INTO expected
-    SELECT name, format('namespace text, %s, '
-                        'wanted integer DEFAULT 1', argument), 'SETOF ' || element
-    FROM unnest(ARRAY['try_lock_any', 'try_xact_lock_any']) AS name,
-         (SELECT * FROM lists UNION ALL VALUES ('names text', 'text')) AS l;
-INSERT INTO expected
-    SELECT name, format('IN namespace text, IN %s, '
-                        'IN timeout interval DEFAULT NULL::interval', argument), NULL
-    FROM unnest(ARRAY['await_lock', 'await_lock_shared']) AS name, forms;
-INSERT INTO expected
-    SELECT name, 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
-                 'IN label text DEFAULT NULL::text', NULL
-    FROM unnest(ARRAY['await_lock_key', 'await_lock_shared_key']) AS name;
-
-INSERT INTO expected
-    SELECT name, format('namespace text, %s, slots integer, timeout interval DEFAULT %s', argument,
-                        pg_temp.timeout_of(name)), 'integer'
-    FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms;
-INSERT INTO expected
-    SELECT name, format('namespace text, %s, slots integer, wanted integer DEFAULT 1', argument),
-           format('TABLE(%s %s, '
-                  'slot integer)', CASE element WHEN 'text' THEN 'name' ELSE 'id' END, element)
-    FROM unnest(ARRAY['try_acquire_any', 'try_xact_acquire_any']) AS name,
-         (SELECT * FROM lists UNION ALL VALUES ('names text', 'text')) AS l;
-INSERT INTO expected SELECT 'release', format('namespace text, %s, '
-    'slot integer DEFAULT NULL::integer', argument), 'boolean' FROM forms;
-INSERT INTO expected
-    SELECT 'await_acquire', format('IN namespace text, IN %s, IN slots integer, '
-                                   'IN timeout interval DEFAULT NULL::interval, '
-                                   'INOUT slot integer DEFAULT NULL::integer', argument), NULL
-    FROM forms;
-
-INSERT INTO expected
-    SELECT 'run', format('IN namespace text, IN %s, IN command text, '
-                         'IN timeout interval DEFAULT ''00:00:00''::interval, '
-                         'IN slots integer DEFAULT NULL::integer, '
-                         'IN if_busy text DEFAULT ''skip''::text, '
-                         'INOUT ran boolean DEFAULT NULL::boolean, '
-                         'IN once_per interval DEFAULT NULL::interval, '
-                         'IN once_window timestamp with time zone '
-                         'DEFAULT NULL::timestamp with time zone', argument), NULL
-    FROM forms;
-INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
-INSERT INTO expected SELECT 'token', format('namespace text, %s, '
-    'slot integer', argument), 'bigint' FROM forms;
-INSERT INTO expected SELECT 'check_token', format('namespace text, %s, '
-    'token bigint', argument), 'boolean' FROM forms;
-INSERT INTO expected
-    SELECT name, format('namespace text, %s, ttl interval, timeout interval DEFAULT %s, '
-                        'owner text DEFAULT NULL::text, '
-                        'lock_delay interval DEFAULT ''00:00:00''::interval, OUT token bigint, '
-                        'OUT expires_at timestamp with time zone',
-                        argument, pg_temp.timeout_of(name)), 'record'
-    FROM unnest(ARRAY['lease', 'try_lease']) AS name, forms;
-INSERT INTO expected
-    SELECT 'await_lease', format('IN namespace text, IN %s, IN ttl interval, '
-                                 'IN timeout interval DEFAULT NULL::interval, '
-                                 'IN owner text DEFAULT NULL::text, '
-                                 'IN lock_delay interval DEFAULT ''00:00:00''::interval, '
-                                 'INOUT token bigint DEFAULT NULL::bigint, '
-                                 'INOUT expires_at timestamp with time zone '
-                                 'DEFAULT NULL::timestamp with time zone', argument), NULL
-    FROM forms;
-INSERT INTO expected SELECT 'renew_lease', format('namespace text, %s, token bigint, '
-    'ttl interval DEFAULT NULL::interval', argument), 'timestamp with time zone' FROM forms;
-INSERT INTO expected SELECT name, format('namespace text, %s, '
-    'token bigint', argument), 'boolean'
-        FROM unnest(ARRAY['end_lease', 'check_lease']) AS name, forms;
-INSERT INTO expected SELECT 'break_lease', 'namespace text, ' || argument, 'boolean' FROM forms;
-INSERT INTO expected
-    VALUES ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'),
-    ('fenced', '', 'trigger');
-INSERT INTO expected
-    SELECT 'claim', format('namespace text, %s, every interval, '
-                           'window_start timestamp with time zone '
-                           'DEFAULT NULL::timestamp with time zone', argument),
-           'timestamp with time zone'
-    FROM forms;
-INSERT INTO expected SELECT 'unclaim', format('namespace text, %s, '
-    'window_start timestamp with time zone', argument), 'boolean' FROM forms;
-INSERT INTO expected
-    VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'),
+         lists
+    UNION ALL SELECT name, format('namespace text, %s, wanted integer DEFAULT 1', argument),
+                     'SETOF ' || element
+    FROM unnest(ARRAY['try_lock_any', 'try_xact_lock_any']) AS name, lists
+    UNION ALL SELECT name,
+        format('namespace text, %s, slots integer, wanted integer DEFAULT 1', argument),
+        format('TABLE(%s %s, slot integer)', CASE element WHEN 'text' THEN 'name' ELSE 'id' END,
+               element)
+    FROM unnest(ARRAY['try_acquire_any', 'try_xact_acquire_any']) AS name, lists;
+INSERT INTO expected VALUES
+    ('key', 'name text', 'bigint'), ('unlock_key', 'key bigint', 'boolean'),
+    ('unlock_shared_key', 'key bigint', 'boolean'), ('holds_key', 'key bigint', 'boolean'),
+    ('is_locked_key', 'key bigint', 'boolean'), ('unlock_all', 'namespace text', 'integer'),
+    ('terminate_holder_key', 'key bigint, pid integer, '
+        'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+    ('await_lock_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
+        'IN label text DEFAULT NULL::text', NULL),
+    ('await_lock_shared_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
+        'IN label text DEFAULT NULL::text', NULL),
+    ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'),
+    ('fenced', '', 'trigger'), ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'),
     ('can_fit', 'n integer', 'boolean'), ('edition', '', 'text'), ('version', '', 'text');
 
 -- Functions that only the views use are in a schema of their own.  Here they have an underscore.
@@ -179,27 +151,20 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proisstrict
                        '_bytes_of', '_printable', '_key_labels', '_database_keys',
                        '_table_in_key', '_is_name', '_owners_here', '_range_uses') $$,
                 'no function is strict: a null is an error');
+-- All others are volatile and parallel unsafe.
+CREATE TEMP TABLE planned AS
+    SELECT unnest(names) AS name, volatility, parallel FROM (VALUES
+        ('i', 's', ARRAY['key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable',
+                         '_is_name', '_unnamed']),
+        ('s', 'u', ARRAY['_key_labels', '_database_keys', '_table_in_key', '_owners_here',
+                         '_range_uses', '_known_as']),
+        ('s', 's', ARRAY['_cut', '_this_database', 'version'])) AS p(volatility, parallel, names);
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions LEFT JOIN planned USING (name)
+    WHERE (provolatile, proparallel) IS DISTINCT FROM
+          (coalesce(volatility, 'v')::"char", coalesce(parallel, 'u')::"char") $$,
+                'each function is as volatile and as parallel safe as planned');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
-    WHERE name IN ('key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable',
-    '_is_name', '_unnamed') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'functions of their arguments are immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions
-    WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost <= 100) $$,
-                'known_as() is stable, and cheap');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions
-    WHERE name IN ('_key_labels', '_database_keys', '_table_in_key', '_owners_here', '_range_uses',
-    '_known_as') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
-                'the rows of known keys are stable');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions
-    WHERE name IN ('_cut', '_this_database', 'version')
-    AND NOT (provolatile = 's' AND proparallel = 's') $$,
-                'cut(), this_database() and version() are stable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions
-    WHERE name NOT IN ('key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable',
-    '_is_name', '_unnamed',
-    '_key_labels', '_database_keys', '_table_in_key', '_owners_here', '_range_uses', '_known_as',
-        '_cut', '_this_database', 'version') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
-                'everything else is volatile and parallel unsafe');
+    WHERE name = '_known_as' AND procost > 100 $$, 'known_as() is cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name NOT IN ('key', '_window', '_crc32', '_bytes_of', '_printable', '_this_database',
     '_is_name', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure',
@@ -241,75 +206,55 @@ SELECT is_empty($$ SELECT relname FROM pg_class
 CREATE FUNCTION pg_temp.columns_of(view regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
     FROM pg_attribute WHERE attrelid = view AND attnum > 0 AND NOT attisdropped $$;
-SELECT is(pg_temp.columns_of('advisory.locks'),
-          'pid integer, database text, role text, application_name text, client_addr inet, '
-          'state text, kind text, namespace text, name text, '
-          'slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, '
-          'granted boolean, wait_start timestamp with time zone, '
-          'waited interval, acquired_at timestamp with time zone, held interval, '
-          'blocked_by integer[], known_as text[], gid text, query text',
-          'columns of locks');
-SELECT is(pg_temp.columns_of('advisory.semaphores'),
-          'namespace text, name text, key bigint, slots integer, in_use integer, free integer, '
-          'waiting integer, holders integer[], slots_disagree boolean',
-          'columns of semaphores');
-SELECT is(pg_temp.columns_of('advisory.waits'),
-          'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, '
-          'namespace text, name text, key bigint, '
-          'mode text, waited interval, state text, application_name text, query text, '
-          'key1 integer, key2 integer, objsubid integer', 'columns of waits');
-SELECT is(pg_temp.columns_of('advisory.activity'),
-          'lock text, slot integer, mode text, pid integer, who text, state text, '
-          'waiting interval, held interval, blocked_by text', 'columns of activity');
-SELECT is(pg_temp.columns_of('advisory.blockers'),
-          'pid integer, who text, state text, since timestamp with time zone, lock text, '
-          'waiters integer, longest_wait interval, remedy text', 'columns of blockers');
+SELECT is(pg_temp.columns_of(('advisory.' || view)::regclass), columns, 'columns of ' || view)
+FROM (VALUES
+    ('locks', 'pid integer, database text, role text, application_name text, client_addr inet, '
+        'state text, kind text, namespace text, name text, slot integer, key bigint, '
+        'key1 integer, key2 integer, mode text, scope text, granted boolean, '
+        'wait_start timestamp with time zone, waited interval, '
+        'acquired_at timestamp with time zone, held interval, blocked_by integer[], '
+        'known_as text[], gid text, query text'),
+    ('semaphores', 'namespace text, name text, key bigint, slots integer, in_use integer, '
+        'free integer, waiting integer, holders integer[], slots_disagree boolean'),
+    ('waits', 'root_pid integer, depth integer, path integer[], pid integer, '
+        'waits_for_pid integer, namespace text, name text, key bigint, mode text, '
+        'waited interval, state text, application_name text, query text, key1 integer, '
+        'key2 integer, objsubid integer'),
+    ('activity', 'lock text, slot integer, mode text, pid integer, who text, state text, '
+        'waiting interval, held interval, blocked_by text'),
+    ('blockers', 'pid integer, who text, state text, since timestamp with time zone, lock text, '
+        'waiters integer, longest_wait interval, remedy text'),
+    ('stats', 'namespace text, name text, acquired bigint, contended bigint, failed bigint, '
+        'timeouts bigint, skipped bigint, wait_total interval, wait_max interval, '
+        'hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, '
+        'stats_since timestamp with time zone, key bigint'),
+    ('leaks', 'pid integer, database text, role text, application_name text, client_addr inet, '
+        'state text, kind text, namespace text, name text, slot integer, key bigint, '
+        'key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, '
+        'held interval, taken_by_role text, taken_by_application text, reason text, '
+        'known_as text[], transactions bigint'),
+    ('pressure', 'status text, percent_used double precision, headroom bigint, locks_used bigint, '
+        'locks_estimated bigint, locks_guaranteed bigint, percent_of_guaranteed double precision, '
+        'holders_used bigint, holders_guaranteed bigint, '
+        'recommended_max_locks_per_transaction integer, exact boolean, holders_estimated bigint'),
+    ('pressure_by_backend', 'pid integer, role text, application_name text, state text, '
+        'locks bigint, advisory_locks bigint, session_locks bigint, statement_cost interval, '
+        'gid text'),
+    ('pressure_by_type', 'type text, locks bigint, holders bigint'),
+    ('directory', 'available boolean, names bigint, max_names integer, evicted bigint, '
+        'not_stored bigint, collisions bigint, reason text'),
+    ('known_keys', 'tool text, purpose text, form text, scope text, match text, rule text, '
+        'source text, key bigint, key1 integer, key2 integer'),
+    ('key_labels', 'key bigint, key1 integer, key2 integer, label text, note text'),
+    ('claims', 'namespace text, name text, key bigint, last_window timestamp with time zone, '
+        'claimed_at timestamp with time zone, claimed_by text, '
+        'finished_at timestamp with time zone'),
+    ('settings', 'name text, setting text, unit text, default_setting text, context text, '
+        'description text')
+) AS v(view, columns);
 SELECT is_empty($$ SELECT relname FROM pg_class
     WHERE oid = 'advisory.activity'::regclass AND length(pg_get_viewdef(oid)) > 300 $$,
     'the definition of activity is short');
-SELECT is(pg_temp.columns_of('advisory.stats'),
-          'namespace text, name text, acquired bigint, contended bigint, failed bigint, '
-          'timeouts bigint, skipped bigint, wait_total interval, '
-          'wait_max interval, hold_total interval, hold_max interval, '
-          'last_acquired_at timestamp with time zone, stats_since timestamp with time zone, '
-          'key bigint',
-          'columns of stats');
-SELECT is(pg_temp.columns_of('advisory.leaks'),
-          'pid integer, database text, role text, application_name text, client_addr inet, '
-          'state text, kind text, namespace text, name text, '
-          'slot integer, key bigint, key1 integer, key2 integer, mode text, '
-          'acquired_at timestamp with time zone, held interval, '
-          'taken_by_role text, taken_by_application text, reason text, known_as text[], '
-          'transactions bigint', 'columns of leaks');
-SELECT is(pg_temp.columns_of('advisory.pressure'),
-          'status text, percent_used double precision, headroom bigint, locks_used bigint, '
-          'locks_estimated bigint, locks_guaranteed bigint, '
-          'percent_of_guaranteed double precision, holders_used bigint, holders_guaranteed bigint, '
-          'recommended_max_locks_per_transaction integer, '
-          'exact boolean, holders_estimated bigint', 'columns of pressure');
-SELECT is(pg_temp.columns_of('advisory.pressure_by_backend'),
-          'pid integer, role text, application_name text, state text, locks bigint, '
-          'advisory_locks bigint, session_locks bigint, '
-          'statement_cost interval, gid text', 'columns of pressure_by_backend');
-SELECT is(pg_temp.columns_of('advisory.pressure_by_type'),
-          'type text, locks bigint, holders bigint', 'columns of pressure_by_type');
-SELECT is(pg_temp.columns_of('advisory.directory'),
-          'available boolean, names bigint, max_names integer, evicted bigint, not_stored bigint, '
-          'collisions bigint, reason text', 'columns of directory');
-SELECT is(pg_temp.columns_of('advisory.known_keys'),
-          'tool text, purpose text, form text, scope text, match text, rule text, source text, '
-          'key bigint, key1 integer, key2 integer',
-          'columns of known_keys');
-SELECT is(pg_temp.columns_of('advisory.key_labels'),
-          'key bigint, key1 integer, key2 integer, label text, note text', 'columns of key_labels');
-SELECT is(pg_temp.columns_of('advisory.claims'),
-          'namespace text, name text, key bigint, last_window timestamp with time zone, '
-          'claimed_at timestamp with time zone, claimed_by text, '
-          'finished_at timestamp with time zone',
-          'columns of claims');
-SELECT is(pg_temp.columns_of('advisory.settings'),
-          'name text, setting text, unit text, default_setting text, context text, '
-          'description text', 'columns of settings');
 
 ---- Settings: name, default, context
 

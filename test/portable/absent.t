@@ -1,17 +1,12 @@
 #!/usr/bin/env perl
 # doc/portable.md names all that the portable edition does not have of doc/reference.md, or refuses,
-# and nothing else. The rest has the same arguments, defaults, results and columns.
-use strict;
-use warnings;
+# and nothing else. The rest is declared alike, and has comments. A database has one edition.
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 
-sub content {
-    my ($file) = @_;
+sub content ($file) {
     open my $in, '<:encoding(UTF-8)', "$root/$file" or die "cannot read $file: $!\n";
     local $/ = undef;
     return scalar <$in>;
@@ -20,8 +15,7 @@ sub content {
 my $page = content('doc/portable.md');
 
 # The rows of the page's table whose first column has this head.
-sub rows_under {
-    my ($head) = @_;
+sub rows_under ($head) {
     my ($rows) = $page =~ /^\| $head \|.*\n\|[-|]+\n((?:\|.*\n)+)/m
         or die "the page has no table of: $head\n";
     return split /\n/, $rows;
@@ -36,16 +30,19 @@ my ($install) = $page =~ /^```sh\n(psql [^\n]*)\n```/m
 
 # ---- Both editions -------------------------------------------------------------------------------
 
-# Functions: name and types; kind, arguments and result; name; name and arguments.
-# Columns of views and tables: view and column; type and place; view.
+# Functions: name and types; kind, what the planner may do, arguments and result; name; comment;
+# name and arguments. Columns of views and tables: view and column; type and place; view; comment of
+# the view. Names that begin with an underscore are each edition's own.
 my %ASKED = (
     functions => q{SELECT format('%s(%s)', proname, array_to_string(proargtypes::regtype[], ', ')),
-            concat_ws(' ', prokind::text, pg_get_function_arguments(oid), '->',
-            pg_get_function_result(oid)), proname,
+            concat_ws(' ', prokind::text, provolatile::text, proparallel::text, proisstrict,
+            pg_get_function_arguments(oid), '->', pg_get_function_result(oid)), proname,
+            obj_description(oid, 'pg_proc'),
             format('%s(%s)', proname, array_to_string(proargnames, ', '))
         FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'},
     columns => q{SELECT concat(relname, '.', attname),
-        concat_ws(' ', format_type(atttypid, atttypmod), attnum), relname
+        concat_ws(' ', format_type(atttypid, atttypmod), attnum), relname,
+        obj_description(c.oid, 'pg_class')
         FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
         WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_'
         AND relkind IN ('r', 'v')},
@@ -68,7 +65,7 @@ for my $kind (sort keys %ASKED) {
     } $extension, $portable;
     # The page can name one form of a function by its arguments, and by their names.
     my $is_absent = sub {
-        my (undef, undef, $name, $form) = @{$_[0]};
+        my (undef, undef, $name, undef, $form) = @{$_[0]};
         $absent{$name} || $absent{ $form // '' }
     };
     is_deeply([ sort grep { !$here->{$_} && !$is_absent->($there->{$_}) } keys %$there ], [],
@@ -80,8 +77,22 @@ for my $kind (sort keys %ASKED) {
     my %both = map { $_ => $there->{$_}[1] } grep { $there->{$_} } keys %$here;
     is_deeply({ map { $_ => $here->{$_}[1] } keys %both }, \%both,
         "$kind: those of both editions are defined alike");
+    is_deeply([ grep { ($here->{$_}[3] // '') !~ /^.{1,70}$/ } sort keys %both ], [],
+        "$kind: each has a comment of at most 70 characters");
     cmp_ok(scalar keys %both, '>', 100, "$kind: there are many");
 }
+
+# ---- One database has one edition ----------------------------------------------------------------
+
+my $version = $extension->value('SELECT advisory.version()');
+$portable->shows('SELECT advisory.edition(), advisory.version()', "portable|$version",
+    'edition() and version()');
+isnt(load_portable("absent_extension_$$", $ENV{PGUSER}), '',
+    'the file cannot be loaded beside the extension');
+$extension->shows('SELECT advisory.edition()', 'extension', 'which stays as it is');
+my $refused = session()->fails('CREATE EXTENSION advisory_ext', '42P06',
+    'nor can the extension be created beside it');
+like($refused->{message}, qr/schema "advisory" already exists/, '... as the error says');
 
 # ---- The reference -------------------------------------------------------------------------------
 
@@ -145,9 +156,9 @@ for my $row (rows_under('view or function')) {
             . ({ holders => q{holders('n', 'a')},
                 holders_key => q{holders_key(advisory.key('n', 'a'))} }->{$view} // $view);
         cmp_ok($portable->value("SELECT count(*) FROM $from"), '>', 0, "$view has rows");
-        is($portable->value("SELECT count($_) FROM $from"), 0, "$view.$_ is NULL")
-            for $null =~ /`(\w+)`/g;
-        is($portable->value("SELECT count(*) FROM $from WHERE $_ IS NOT false"), 0,
+        $portable->shows("SELECT count($_) FROM $from", 0,
+            "$view.$_ is NULL") for $null =~ /`(\w+)`/g;
+        $portable->shows("SELECT count(*) FROM $from WHERE $_ IS NOT false", 0,
             "$view.$_ is false") for ($false // '') =~ /`(\w+)`/g;
     }
 }

@@ -1,11 +1,7 @@
 #!/usr/bin/env perl
 # `make demo` with the portable edition. The demo itself checks what it says.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 local $ENV{EDITION} = 'portable';
 my $said = qx(bash "$FindBin::Bin/../../demo/demo.sh" 2>&1);

@@ -1,20 +1,19 @@
 #!/usr/bin/env perl
 # portable/advisory.sql by other roles and beside other objects, what it keeps when it is loaded
 # again, and callers with a hostile search_path.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $owner = create_portable_database(name => "advisory_portable_$$");
 my $database = "advisory_portable_$$";
 my $admin = session(database => $database);
 sub install { return load_portable($database, @_) }
 
-is($owner->value('SELECT advisory.edition()'), 'portable',
+$owner->shows('SELECT advisory.edition()', 'portable',
     'it can be installed by an ordinary role that owns the database');
+$owner->shows(q(SELECT count(*) FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+    WHERE pronamespace = 'advisory'::regnamespace AND lanname NOT IN ('sql', 'plpgsql')), 0,
+    'everything is in SQL and PL/pgSQL');
 
 # ---- Once more -----------------------------------------------------------------------------------
 
@@ -25,52 +24,41 @@ $owner->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')
     q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 1)));
 is(install(), '', 'it can be run again');
 is_deeply($owner->rows($ALL), $before, '... and changes no function');
-is($owner->value(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer')), 1,
+$owner->shows(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer'), 1,
     '... and keeps the labels');
-is($owner->value('SELECT count(*) FROM advisory.claims'), 1, '... the claims');
-is($owner->value('SELECT count(*) FROM advisory.fences'), 1, '... and the fences');
+$owner->shows('SELECT count(*) FROM advisory.claims', 1, '... the claims');
+$owner->shows('SELECT count(*) FROM advisory.fences', 1, '... and the fences');
 $admin->run(
     'CREATE ROLE portable_other LOGIN', qq(GRANT CREATE ON DATABASE "$database" TO portable_other));
 like(install($_), qr/schema "advisory" belongs to another role/,
     'another role may not, not even a superuser') for 'portable_other', $ENV{PGUSER};
-is($admin->value(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory')),
+$admin->shows(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory'),
     'portable_owner', '... and it belongs to whoever ran it first');
 
 # ---- A hostile search_path -----------------------------------------------------------------------
 
+$owner->shows(q(SELECT oid::regprocedure::text FROM pg_proc
+    WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
+    AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)
+        AND (proname ~ '^_' AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql')
+        OR proname !~ '^_' AND prosrc !~ '^ ?SELECT [^-+=<>|&~#%^!]*$')), [],
+    'every function that has operators, or is in PL/pgSQL, has a search_path of its own');
+
+# Twins of all of pg_catalog, as test/pgtap has them. What cannot be called there is called here.
+my $trap = do {
+    open my $in, '<', "$FindBin::Bin/../pgtap/search_path_trap.psql" or die "$!\n";
+    local $/ = undef;
+    <$in> =~ s/.*^(?=CREATE SCHEMA evil)//msr =~ s/^-- Runs a statement.*//msr;
+};
 my $caller = session(role => 'portable_other', database => $database);
-$caller->run('CREATE SCHEMA evil', 'CREATE TABLE evil.called (what text)');
-my $number = 0;
-for my $operator ([ '=', 'bigint, bigint' ], [ '=', 'text, text' ], [ '=', 'integer, integer' ],
-    [ '=', 'oid, oid' ], [ '=', 'name, text' ], [ '=', 'name, name' ], [ '=', 'boolean, boolean' ],
-    [ '<', 'integer, integer' ], [ '<', 'bigint, bigint' ], [ '>=', 'timestamptz, timestamptz' ],
-    [ '<', 'interval, interval' ], [ '+', 'bigint, integer' ], [ '+', 'integer, integer' ],
-    [ '+', 'timestamptz, interval' ], [ '||', 'text, text' ], [ '||', 'bytea, bytea' ],
-            [ '||', 'text, anynonarray' ], [ '&', 'bigint, bigint' ], [ '<<', 'bigint, integer' ],
-                    [ '|', 'bigint, bigint' ], [ '!~', 'name, text' ]) {
-    my ($name, $types) = @$operator;
-    my ($left, $right) = split /, /, $types;
-    my $function = 'op' . ++$number;
-    my $result = $name =~ /[=<>~]$/ && $name ne '<<' ? 'boolean' : $left eq 'timestamptz'
-        ? 'timestamptz' : $left =~ /text|bytea/ ? $left : 'bigint';
-    $caller->run(
-        qq(CREATE FUNCTION evil.$function($types) RETURNS $result
-            LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil $name''; END'),
-        qq(CREATE OPERATOR evil.$name (LEFTARG = $left, RIGHTARG = $right,
-            FUNCTION = evil.$function)));
-}
-for my $function (
-        'convert_to(text, name)', 'pg_try_advisory_lock(bigint)', 'pg_advisory_lock(bigint)',
-                'clock_timestamp()', 'pg_sleep(double precision)', 'format(text, text)',
-                        'set_config(text, text, boolean)', 'current_setting(text)') {
-    $caller->run(
-        qq(CREATE FUNCTION evil.$function RETURNS text
-            LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil function''; END'));
-}
-$caller->run(
+$caller->run($trap,
+    q(CREATE FUNCTION evil."||"(text, anynonarray) RETURNS text LANGUAGE sql
+        AS 'SELECT evil.sprung()'),
+    q(CREATE OPERATOR evil.|| (LEFTARG = text, RIGHTARG = anynonarray, FUNCTION = evil."||")),
     'CREATE DOMAIN evil.text AS pg_catalog.text',
     'CREATE DOMAIN evil.timestamptz AS pg_catalog.timestamptz',
     'SET search_path = evil, pg_catalog');
+$caller->fails(q(SELECT 'a' || 1), 'EV000', 'the trap works');
 my @CALLS = (
     'SELECT advisory.key(q, q) FROM (VALUES (pg_catalog.text \'a\')) AS v (q)',
     q(SELECT advisory.key('a')), q(SELECT advisory.lock('a', 'b')),
@@ -95,11 +83,11 @@ my @CALLS = (
 for my $call (@CALLS) {
     my $result = $caller->query($call);
     my $said = ($result->{message} // '') . join '', @{ $result->{warnings} };
-    unlike($said, qr/evil/, "not taken in: $call") or diag $said;
+    unlike($said, qr/sprung/, "not taken in: $call") or diag $said;
     ok(!defined $result->{state} || $result->{state} =~ /^(42501)$/, '... and it works')
         or diag "$result->{state} $said";
 }
-$caller->run('SELECT pg_advisory_unlock_all()');
+$caller->run('SELECT pg_catalog.pg_advisory_unlock_all()');
 
 # ---- Names and settings --------------------------------------------------------------------------
 
@@ -115,9 +103,9 @@ SKIP: {
         if $admin->value(q(SELECT current_setting('server_version_num')::int >= 190000));
     my $session = session(role => 'portable_other', database => $database)
         ->run('SET standard_conforming_strings = off', 'SET escape_string_warning = off');
-    is($session->value(q(SELECT advisory.key('billing', 'invoice:42'))), '1572001551135567388',
+    $session->shows(q(SELECT advisory.key('billing', 'invoice:42')), '1572001551135567388',
         'standard_conforming_strings does not matter to keys');
-    is($session->value(q(SELECT advisory.acquire('scs', 'a', 2))), 1, '... nor to slots');
+    $session->shows(q(SELECT advisory.acquire('scs', 'a', 2)), 1, '... nor to slots');
     ok(defined $session->value('SELECT count(*) FROM advisory.locks'), '... nor to views');
     local $ENV{PGOPTIONS} = '-c standard_conforming_strings=off';
     is(install(), '', '... nor to the file');
@@ -126,9 +114,10 @@ SKIP: {
 # ---- Gone ----------------------------------------------------------------------------------------
 
 $owner->run('DROP SCHEMA advisory CASCADE');
-is($owner->value(
-    q(SELECT count(*) FROM pg_proc WHERE proname ~ 'xact_lock_shared_key|try_acquire_any')), 0,
-    'DROP SCHEMA removes all');
+$owner->shows(q(SELECT oid::regprocedure::text FROM pg_proc
+        WHERE proowner = 'portable_owner'::regrole
+    UNION ALL SELECT oid::regclass::text FROM pg_class WHERE relowner = 'portable_owner'::regrole
+    AND relkind IN ('r', 'v', 'S')), [], 'DROP SCHEMA removes all');
 like(install(), qr/^$/, '... and it can be installed again');
 $owner->run('DROP SCHEMA advisory CASCADE', 'CREATE SCHEMA advisory');
 like(install(), qr/schema "advisory" exists, and is not that of the portable edition/,

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
-# Claims, jobs and fences of the portable edition, mostly as a role without privileges: claims at
-# the same time, commands that exclude each other to the end of the commit of their effects, what
-# run() refuses, and what another session can do between the claim and the command.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
+# Claims, jobs and fences of the portable edition, mostly as a role without privileges: commands
+# that exclude each other to the end of the commit of their effects, what run() refuses, and what
+# another session can do between the claim and the command.
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
@@ -38,27 +33,25 @@ CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT
 ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
 SQL
 
-sub run_sql {
-    my ($command, $more) = @_;
-    $more //= '';
+sub run_sql ($command, $more = '') {
     return "CALL advisory.run('jobs', 'nightly', \$run\$$command\$run\$$more)"
 }
-sub claim {
-    my ($window, $name) = @_;
-    $name //= 'x';
+sub claim ($window, $name = 'x') {
     return "SELECT advisory.claim('claims', '$name', '10 min', '$window')"
 }
 sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
-sub done { return $look->value('SELECT string_agg(what, $$,$$ ORDER BY at) FROM work.done') }
-sub is_free {
-    my ($what) = @_;
-    return is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0,
-        "$what: no lock is left")
+# Tests which commands have run; undef: none.
+sub done_is ($expected, $what) {
+    return $look->shows('SELECT string_agg(what, $$,$$ ORDER BY at) FROM work.done',
+        $expected // 'NULL', $what);
+}
+sub is_free ($what) {
+    return $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
+        "$what: no lock is left");
 }
 
-sub skips {
-    my ($what, $session, $more) = @_;
+sub skips ($what, $session, $more = '') {
     my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
     is($result->{value}, 0, "$what: another is skipped");
     like("@{ $result->{warnings} }",
@@ -67,58 +60,22 @@ sub skips {
     return;
 }
 
-# What the server says of a claim: claimed, finished.
-sub claim_of {
-    my ($name) = @_;
-    return join ',',
-        @{ $owner->rows(q(SELECT claimed_at IS NOT NULL, finished_at IS NOT NULL
-            FROM advisory._claims WHERE name = ?), $name)->[0] // [] }
+# Tests what the server says of a claim: claimed, finished. There is none without an answer.
+sub claim_is ($name, $expected, $what) {
+    return $owner->shows(q(SELECT claimed_at IS NOT NULL, finished_at IS NOT NULL
+        FROM advisory._claims WHERE name = ?), $expected, $what, $name);
 }
 
-# ---- Claims at the same time ---------------------------------------------------------------------
+# ---- Claims (claims.spec of both editions has those at the same time) ----------------------------
 
-for my $end ([ 'COMMIT', undef ], [ 'ROLLBACK', 1 ]) {
-    for my $first (0, 1) {
-        my $name = "$end->[0]$first";
-        $one->run(claim('2026-01-01 09:00+00', $name)) if $first;
-        $one->run('BEGIN', claim('2026-01-01 10:00+00', $name));
-        $two->run('BEGIN')->start(claim('2026-01-01 10:00+00', $name));
-        waits($look, $two);
-        is($three->value(claim('2026-01-01 10:00+00', 'other')) ? 1 : undef, $first || $end->[1]
-            ? undef : 1, "$name: a claim waits for another one of its name only");
-        $one->run($end->[0]);
-        is($two->finish->{value} ? 1 : undef, $end->[1],
-            "$name: then the window is " . ($end->[1] ? 'free' : 'claimed'));
-        $three->start(claim('2026-01-01 11:00+00', $name));
-        $end->[1] ? waits($look, $three)
-            : ok($three->finish->{value}, "$name: who came too late keeps no lock");
-        $two->run('COMMIT');
-        ok($three->finish->{value}, "$name: the next window") if $end->[1];
-    }
-}
-$one->run('BEGIN', 'SAVEPOINT s', claim('2026-01-01 10:00+00'), 'ROLLBACK TO s');
-ok($two->value(claim('2026-01-01 10:00+00')), 'after a rollback to a savepoint the window is free');
-$one->run('COMMIT');
-for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
-    $two->run("BEGIN ISOLATION LEVEL $level", 'SELECT 1');
-    $one->run(claim('2026-01-01 11:00+00', $level));
-    my $result = $two->query(claim('2026-01-01 11:00+00', $level));
-    is($result->{state} // $result->{value}, '40001',
-        "$level: the window was claimed since its snapshot");
-    $two->run('ROLLBACK', "BEGIN ISOLATION LEVEL $level");
-    is($two->value(claim('2026-01-01 11:00+00', $level)), undef, "$level: ... and before it");
-    $two->run('ROLLBACK');
-}
-$one->run('BEGIN', claim('2026-01-01 12:00+00'));
-for my $limit ([ 'statement_timeout', '57014' ], [ 'lock_timeout', '55P03' ]) {
-    is($two->run("SET $limit->[0] = '50ms'")->query(claim('2026-01-01 12:00+00'))->{state},
-        $limit->[1], "$limit->[0] ends the wait");
-    $two->run("RESET $limit->[0]");
-}
-is($two->query(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00')))->{state}, '42501',
+$one->run(claim('2026-01-01 10:00+00'), 'BEGIN', claim('2026-01-01 12:00+00'));
+$two->run("SET statement_timeout = '50ms'");
+$two->fails(claim('2026-01-01 12:00+00'), '57014', 'statement_timeout ends the wait for a claim');
+$two->run('RESET statement_timeout');
+$two->fails(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00')), '42501',
     'unclaim() is for the owner');
 $one->run('ROLLBACK');
-is($owner->value(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00'))), 1,
+$owner->shows(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00')), 1,
     'the owner takes a claim back');
 ok($two->value(claim('2026-01-01 10:00+00')), '... and it is claimed again');
 ok($two->value('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1 hour',
@@ -164,18 +121,17 @@ is_deeply($one->rows(q(SELECT DISTINCT namespace, name, key, claimed_by FROM adv
             [ [ '<insufficient privilege>', '<insufficient privilege>', undef,
                 '<insufficient privilege>' ] ],
     "other roles' claims are hidden");
-is($other->value(q(SELECT count(*) FROM advisory.claims WHERE name IN ('secret', 'forged?line')
-        AND claimed_by LIKE 'jobs_other@%' AND key IS NOT NULL)), 2, '... but not from themselves');
-is($look->value(q(SELECT count(*) FROM advisory.claims WHERE namespace = 'other')), 2,
+$other->shows(q(SELECT count(*) FROM advisory.claims WHERE name IN ('secret', 'forged?line')
+        AND claimed_by LIKE 'jobs_other@%' AND key IS NOT NULL), 2, '... but not from themselves');
+$look->shows(q(SELECT count(*) FROM advisory.claims WHERE namespace = 'other'), 2,
     '... nor from a superuser');
-is($one->query("SELECT * FROM advisory.$_")->{state}, '42501', "$_ cannot be read")
-    for qw(_claims fences);
+$one->fails("SELECT * FROM advisory.$_", '42501', "$_ cannot be read") for qw(_claims fences);
 like($one->query($_)->{state}, qr/^(42501|55000)$/, "refused: $_")
     for 'DELETE FROM advisory._claims', q(UPDATE advisory.claims SET name = 'x'),
     'INSERT INTO advisory.fences VALUES (1, 1)';
 $look->run('SET ROLE jobs_other');
 $look->run(q(SELECT advisory.claim('other', 'set role', '1 hour')), 'RESET ROLE');
-is($owner->value(q(SELECT role FROM advisory._claims WHERE name = 'set role')), 'jobs_other',
+$owner->shows(q(SELECT role FROM advisory._claims WHERE name = 'set role'), 'jobs_other',
     'after SET ROLE it is the claim of that role');
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
 is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
@@ -200,17 +156,16 @@ is($result->{state}, '55P03', 'or it is an error');
 is("$result->{schema}/$result->{constraint}", 'jobs/nightly',
     '... by whose fields a program finds the lock');
 like($result->{detail}, qr/@{[$one->pid]}/, '... and the detail names its holder');
-is($two->query(run_sql('SELECT 1', q{, timeout => '50 ms'}))->{value}, 0,
-    'it waits as long as it is told');
+$two->shows(run_sql('SELECT 1', q{, timeout => '50 ms'}), 0, 'it waits as long as it is told');
 like($two->query(run_sql('SELECT 1', q{, timeout => '50 ms', if_busy => 'error'}))->{message},
     qr/within 50 ms/, '... or says how long it waited');
-is($two->value(q(SELECT pg_try_advisory_lock(advisory.key('jobs', 'nightly')))), 0,
+$two->shows(q(SELECT pg_try_advisory_lock(advisory.key('jobs', 'nightly'))), 0,
     'the lock is that of the name');
 $two->start(run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
 waits($look, $two);
 open_gate();
 is($one->finish->{value} + $two->finish->{value}, 2, 'both have run');
-is(done(), 'one,two', '... one after the other');
+done_is('one,two', '... one after the other');
 is_free('after both');
 
 $one->run('TRUNCATE done');
@@ -219,16 +174,16 @@ $one->start(run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
 waits($look, $one);
 skips('while a deferred trigger runs', $two);
 open_gate();
-is($one->finish->{value}, 1, 'it has run');
-is(done(), 'deferred', '... with what was deferred');
+$one->returns(1, 'it has run');
+done_is('deferred', '... with what was deferred');
 close_gate();
 $_->start(run_sql('SELECT passes_gate($_$slot$_$)', ', slots => 2')) for $one, $two;
 waits($look, $_) for $one, $two;
 skips('two slots', $three, ', slots => 2');
-is($three->query(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}))->{state}, '55P03',
+$three->fails(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}), '55P03',
     'two slots: or an error');
 open_gate();
-is($_->finish->{value}, 1, 'two slots: both have run') for $one, $two;
+$_->returns(1, 'two slots: both have run') for $one, $two;
 is_free('slots');
 
 # In a transaction block, and with the other protocol.
@@ -239,23 +194,23 @@ is_free('after COMMIT');
 $one->run('BEGIN', 'SAVEPOINT a', run_sql('SELECT 1'), 'ROLLBACK TO a');
 is_free('after ROLLBACK TO');
 $one->run('COMMIT', 'TRUNCATE done');
-is($one->query('CALL advisory.run(?, ?, ?)', 'jobs', 'nightly',
-    q(INSERT INTO done VALUES ('bound')))->{value}, 1, 'extended protocol');
-is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly',
-    q(INSERT INTO done VALUES ('bound once')), '1 day')->{value}, 1, '... with once_per');
-is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly',
-    q(INSERT INTO done VALUES ('never')), '1 day')->{value}, 0, '... again');
-is(done(), 'bound,bound once', '... and the commands have run');
-is($one->query($_)->{value}, 1, "with an id: $_")
+$one->shows('CALL advisory.run(?, ?, ?)', 1, 'extended protocol', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('bound')));
+$one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 1, '... with once_per', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('bound once')), '1 day');
+$one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 0, '... again', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('never')), '1 day');
+done_is('bound,bound once', '... and the commands have run');
+$one->shows($_, 1, "with an id: $_")
     for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')),
     q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
 $one->run('SELECT 1');
 is_free('all of these');
 
 # The command is the caller's: role, search_path, settings.
-is($one->query(run_sql(q(DO $_$ BEGIN IF current_user <> 'jobs_nobody'
+$one->shows(run_sql(q(DO $_$ BEGIN IF current_user <> 'jobs_nobody'
         OR current_setting('search_path') <> 'work, public' THEN RAISE division_by_zero; END IF;
-        END $_$)))->{value}, 1, 'with its search_path');
+        END $_$)), 1, 'with its search_path');
 $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text)),
     q(CALL advisory.run('jobs', 'level',
         'INSERT INTO level VALUES (current_setting(''synchronous_commit''))',
@@ -263,7 +218,7 @@ $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text))
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
     'off,off', 'only the claim is committed synchronously');
 $one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, true)));
-is($one->value('SHOW synchronous_commit'), 'on', '... which it is');
+$one->shows('SHOW synchronous_commit', 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 
 # ---- Exclusion is never lost silently ------------------------------------------------------------
@@ -293,8 +248,8 @@ for my $once ('', q(, once_per => '1 us')) {
         is_free($command);
     }
 }
-is(done(), undef, 'nothing of that has an effect');
-is($one->query(run_sql('SELECT pg_advisory_unlock_all()'))->{value}, 1,
+done_is(undef, 'nothing of that has an effect');
+$one->shows(run_sql('SELECT pg_advisory_unlock_all()'), 1,
     'a command that releases all session-level locks');
 close_gate();
 $one->start(run_sql('SELECT pg_advisory_unlock_all(); SELECT passes_gate($_$all$_$)'));
@@ -303,11 +258,10 @@ skips('it', $two);
 open_gate();
 $one->finish;
 $one->run('TRUNCATE done');
-is($one->query(
-    run_sql('INSERT INTO done VALUES (1); INSERT INTO done SELECT count(*) FROM done; -- '
-        . 'the end'))->{value}, 1, 'several statements, and a comment at the end');
-is(done(), '1,1', '... each of which sees those before it');
-is($one->query(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"))->{value}, 1,
+$one->shows(run_sql('INSERT INTO done VALUES (1); INSERT INTO done SELECT count(*) FROM done; -- '
+        . 'the end'), 1, 'several statements, and a comment at the end');
+done_is('1,1', '... each of which sees those before it');
+$one->shows(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"), 1,
     'texts with semicolons');
 
 # ---- Wrong arguments -----------------------------------------------------------------------------
@@ -327,14 +281,13 @@ my %wrong = (q(NULL, 'x', 'SELECT 1') => '22004', q('jobs', NULL::text, 'SELECT 
     q('jobs', repeat('x', 1025), 'SELECT 1', once_per => '1 h') => '22001',
     q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => now() + interval '2 h') =>
         '22023');
-is($one->query("CALL advisory.run($_)")->{state}, $wrong{$_}, "$wrong{$_}: run($_)")
-    for sort keys %wrong;
+$one->fails("CALL advisory.run($_)", $wrong{$_}, "$wrong{$_}: run($_)") for sort keys %wrong;
 if ($look->value(q(SELECT current_setting('server_version_num')::int >= 170000))) {
     my %infinite = (
         q('claims', 'x', 'infinity') => '22008', q('claims', 'x', '-infinity') => '22023',
         q('claims', 'x', 'infinity', '2027-01-01') => '22008');
-    is($one->query("SELECT advisory.claim($_)")->{state}, $infinite{$_}, "$infinite{$_}: claim($_)")
-        for sort keys %infinite;
+    $one->fails("SELECT advisory.claim($_)", $infinite{$_},
+        "$infinite{$_}: claim($_)") for sort keys %infinite;
 }
 like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint},
     qr/as once_window/, 'the hint names the argument');
@@ -342,30 +295,27 @@ is_free('wrong arguments');
 
 # ---- Once per window -----------------------------------------------------------------------------
 
-sub once {
-    my ($name, $command, $more) = @_;
-    $more //= '';
+sub once ($name, $command, $more = '') {
     return "CALL advisory.run('once', '$name', \$run\$$command\$run\$, once_per => '1 hour',
             once_window => '2026-03-01 03:00Z'$more)"
 }
 $one->run('TRUNCATE done');
-is($one->query(once('a', 'SELEC 1'))->{state}, '42601', 'a syntax error');
-is(claim_of('a'), '', '... claims nothing');
-is($one->query(once('a', 'INSERT INTO done VALUES (1)'))->{value}, 1, 'once');
-is(claim_of('a'), '1,1', '... it has finished');
+$one->fails(once('a', 'SELEC 1'), '42601', 'a syntax error');
+claim_is('a', [], '... claims nothing');
+$one->shows(once('a', 'INSERT INTO done VALUES (1)'), 1, 'once');
+claim_is('a', '1|1', '... it has finished');
 $result = $two->query(once('a', 'INSERT INTO done VALUES (2)'));
 is($result->{value}, 0, 'not twice');
 like("@{ $result->{warnings} }",
     qr{command was not run because window .* of "once/a" or a later one is already claimed},
     '... and a notice says so');
-is($two->query(once('a', 'SELECT 1', q(, if_busy => 'error')))->{state}, '55000',
-    '... or an error');
-is(done(), '1', '... and it has run once');
-is($one->query(once('b', 'SELECT 1/0'))->{state}, '22012', 'a command that fails');
-is(claim_of('b'), '1,0', '... leaves the window claimed, and not finished');
+$two->fails(once('a', 'SELECT 1', q(, if_busy => 'error')), '55000', '... or an error');
+done_is('1', '... and it has run once');
+$one->fails(once('b', 'SELECT 1/0'), '22012', 'a command that fails');
+claim_is('b', '1|0', '... leaves the window claimed, and not finished');
 $look->run('GRANT jobs_other TO jobs_nobody');
-is($one->query(once('role', 'SET LOCAL ROLE jobs_other'))->{value}, 1, 'a job that sets a role');
-is(claim_of('role'), '1,1', '... has finished');
+$one->shows(once('role', 'SET LOCAL ROLE jobs_other'), 1, 'a job that sets a role');
+claim_is('role', '1|1', '... has finished');
 is_free('once per window');
 for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
     my $call = $where =~ /DO/
@@ -379,20 +329,20 @@ for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
 $one->run(q(DO $d$ DECLARE ran boolean; BEGIN INSERT INTO done VALUES ('before');
         CALL advisory.run('once', 'd', 'SELECT 1/0', once_per => '1 hour', ran => ran);
     EXCEPTION WHEN invalid_transaction_termination THEN NULL; END $d$));
-is(claim_of('d'), '', 'nor in a block with an EXCEPTION clause');
+claim_is('d', [], 'nor in a block with an EXCEPTION clause');
 $one->run(q(DO $d$ DECLARE ran boolean;
         BEGIN CALL advisory.run('once', 'd', 'INSERT INTO done VALUES (3)', once_per => '1 hour',
         ran => ran); INSERT INTO done VALUES (ran); END $d$));
-is(done(), '1,3,true', 'in a DO block that can commit');
+done_is('1,3,true', 'in a DO block that can commit');
 $one->run('SET default_transaction_read_only = on');
-is($one->query(once('e', 'SELECT 1'))->{state}, '25006', 'in a read-only transaction');
-is($one->query(run_sql('SELECT 1'))->{value}, 1, '... which does not matter without once_per');
+$one->fails(once('e', 'SELECT 1'), '25006', 'in a read-only transaction');
+$one->shows(run_sql('SELECT 1'), 1, '... which does not matter without once_per');
 $one->run('RESET default_transaction_read_only',
     q(SET default_transaction_isolation = 'repeatable read'));
-is($one->query(once('f', q(DO $_$ BEGIN IF current_setting('transaction_isolation')
-        <> 'repeatable read' THEN RAISE division_by_zero; END IF; END $_$)))->{value}, 1,
-            'REPEATABLE READ stays');
-is(claim_of('f'), '1,1', '... and it has finished');
+$one->shows(once('f', q(DO $_$ BEGIN IF current_setting('transaction_isolation')
+        <> 'repeatable read' THEN RAISE division_by_zero; END IF; END $_$)), 1,
+    'REPEATABLE READ stays');
+claim_is('f', '1|1', '... and it has finished');
 $one->run('RESET default_transaction_isolation');
 
 # The end of a job is not recorded if that would have to wait.
@@ -401,9 +351,9 @@ $one->start(once('g', 'SELECT passes_gate($_$g$_$)'));
 waits($look, $one);
 $two->run('BEGIN', q(SELECT advisory.claim('once', 'g', '1 hour', '2026-03-01 04:00Z')));
 open_gate();
-is($one->finish->{value}, 1, 'a job ends while another session claims the next window');
+$one->returns(1, 'a job ends while another session claims the next window');
 $two->run('ROLLBACK');
-is(claim_of('g'), '1,0', '... and has not waited for it');
+claim_is('g', '1|0', '... and has not waited for it');
 
 # ---- Between the claim and the command -----------------------------------------------------------
 
@@ -423,27 +373,26 @@ for my $end ('runs', 'cancel', 'lock_timeout', 'terminate') {
     $gate->run(q(SELECT advisory.unlock('once', 'gap')));
     ok($two->finish->{value},
         "$end: a session that waited gets the lock when the claim is committed");
-    is(claim_of('gap'), '1,0', "$end: the window is claimed");
-    is(done(), undef, "$end: ... and the command does not run beside that session");
+    claim_is('gap', '1|0', "$end: the window is claimed");
+    done_is(undef, "$end: ... and the command does not run beside that session");
     waits($look, $job);
     $look->run('SELECT pg_cancel_backend(' . $job->pid . ')') if $end eq 'cancel';
     $look->run('SELECT pg_terminate_backend(' . $job->pid . ', 5000)') if $end eq 'terminate';
     if ($end eq 'runs') {
-        is($three->query(q(CALL advisory.run('once', 'gap',
-                'INSERT INTO work.done VALUES (''three'')', once_per => '1 us')))->{value}, 0,
-                    'a third session is skipped');
+        $three->shows(q(CALL advisory.run('once', 'gap',
+                'INSERT INTO work.done VALUES (''three'')', once_per => '1 us')), 0,
+            'a third session is skipped');
         $two->run(q(SELECT advisory.unlock('once', 'gap')));
-        is($job->finish->{value}, 1, 'then the command runs');
-        is(done(), 'job', '... once');
-        is(claim_of('gap'), '1,1', '... to its end');
+        $job->returns(1, 'then the command runs');
+        done_is('job', '... once');
+        claim_is('gap', '1|1', '... to its end');
     } else {
         like($job->finish->{state},
             { cancel => qr/57014/, lock_timeout => qr/55P03/,
                 terminate => qr/57P01|08000/ }->{$end}, "$end: an error");
         $two->run(q(SELECT advisory.unlock('once', 'gap')));
-        is(done(), undef, "$end: the command has not run");
-        is(claim_of('gap'), '1,0',
-            "$end: ... and the window is used up, which advisory.claims shows");
+        done_is(undef, "$end: the command has not run");
+        claim_is('gap', '1|0', "$end: ... and the window is used up, which advisory.claims shows");
     }
     leave($look, $job);
     is_free($end);

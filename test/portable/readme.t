@@ -2,14 +2,9 @@
 # README.md's chapters "Getting started" and "Everyday patterns" with the portable edition, as a
 # reader types them who owns the database and nothing else, and its table "instead of this, write
 # that". doc/portable.md says how they differ.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Psql;
 use Readme;
-use Test::More;
 
 # What is otherwise here: how it is installed, a view that is absent, the end of a HINT, the names
 # in views, and leases.

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Semaphores of the portable edition: never more than K at once whatever ends the sessions, in turn,
 # and nothing is left behind. (`make bench BENCH=portable` has how soon a waiter is woken.)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { SESSIONS => 16, SLOTS => 3, SECONDS => 4 };
@@ -17,8 +12,7 @@ $look->run('CREATE TABLE inside (slot integer PRIMARY KEY, place bigint)',
     'INSERT INTO inside SELECT i FROM generate_series(1, ' . SLOTS . ') AS i',
     'CREATE TABLE wrong (what text)', 'CREATE SEQUENCE done');
 
-sub locks_of {
-    my ($session) = @_;
+sub locks_of ($session) {
     return $look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?),
         $session->pid);
 }
@@ -87,7 +81,7 @@ SQL
     wait_until('all have gone', sub {
         !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'worker'));
     });
-    is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0,
+    $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
         'nothing is left');
 }
 
@@ -102,7 +96,7 @@ SQL
     }
     while (my $next = shift @waiters) {
         $holder->run(q(SELECT advisory.release('turn', 's')));
-        is($next->finish->{value}, 1, 'who has waited longest gets the slot');
+        $next->returns(1, 'who has waited longest gets the slot');
         ok(!(grep { $_->is_done } @waiters), '... and nobody else');
         $holder = $next;
     }
@@ -133,6 +127,6 @@ SQL
     cmp_ok($cancelled, '>', 20, 'transaction-level slots, and many cancels');
     is($left, 0, '... that leave none behind');
 }
-is($look->query(q(CALL advisory.await_acquire('late', 's', NULL)))->{state}, '22004',
+$look->fails(q(CALL advisory.await_acquire('late', 's', NULL)), '22004',
     'await_acquire() needs the number of slots');
 done_testing();

@@ -2,13 +2,9 @@
 # `make portable-tle`: the portable edition as an extension of pg_tle. Where there is no pg_tle, its
 # function only writes the files that it stands for, so that the server's own CREATE EXTENSION runs
 # the script, by the rules for extension scripts.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use File::Temp qw(tempdir);
-use Test::More;
 
 my $root   = "$FindBin::Bin/../..";
 my $file   = tempdir(CLEANUP => 1) . '/tle.sql';
@@ -18,8 +14,7 @@ my $server = own_server($has_tle ? 'shared_preload_libraries=pg_tle' : ());
 local @ENV{qw(PGHOST PGPORT PGUSER)} = @{$server}{qw(PGHOST PGPORT PGUSER)};
 diag $has_tle ? 'with pg_tle' : 'without pg_tle';
 
-sub write_file {
-    my ($name, $text) = @_;
+sub write_file ($name, $text) {
     open my $out, '>:encoding(UTF-8)', $name or die "$name: $!\n";
     print {$out} $text;
     close $out or die "$name: $!\n";
@@ -27,8 +22,7 @@ sub write_file {
 }
 
 # What psql says to a file, run by a role.
-sub psql {
-    my ($database, $role, $sql) = @_;
+sub psql ($database, $role, $sql) {
     return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' -f '$sql' '$database' 2>&1`
 }
 
@@ -36,8 +30,7 @@ my $admin = session(server => $server);
 $admin->run(
     'CREATE ROLE portable_owner LOGIN',
     map { "CREATE DATABASE $_ OWNER portable_owner" } qw(tle plain));
-sub connection {
-    my ($database, $role) = @_;
+sub connection ($database, $role) {
     return session(server => $server, database => $database, role => $role)
 }
 
@@ -88,9 +81,8 @@ my $ALL = <<'SQL';
 SQL
 my $expected = $plain->rows($ALL);
 is_deeply($owner->rows($ALL), $expected, 'both have the same objects, privileges and comments');
-is($owner->value(
-    q(SELECT count(*) FROM pg_class
-        WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace))), 0,
+$owner->shows(q(SELECT count(*) FROM pg_class
+        WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace)), 0,
     'nothing is outside its schema');
 my $STRAYS = <<'SQL';
     SELECT count(*)
@@ -101,7 +93,7 @@ my $STRAYS = <<'SQL';
     WHERE NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = o.oid
     AND deptype = 'e')
 SQL
-is($owner->value($STRAYS), 0, 'and all belongs to the extension');
+$owner->shows($STRAYS, 0, 'and all belongs to the extension');
 
 my $error = $plain->query('CREATE EXTENSION advisory_portable');
 isnt($error->{state}, undef, 'not where the file has been run') or diag explain $error;
@@ -113,7 +105,7 @@ my $user = connection('tle', 'postgres');
 $owner->run(q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.claim('c', 'n', '1 day')),
     q(SELECT advisory.check_token('t', 'n', 7)),
     q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')));
-is($user->value(q(SELECT advisory.edition() || advisory.try_lock('a', 'b'))), 'portablefalse',
+$user->shows(q(SELECT advisory.edition() || advisory.try_lock('a', 'b')), 'portablefalse',
     'it locks');
 my $ROWS = q(SELECT (SELECT string_agg(name, ',') FROM advisory.claims), (SELECT max(token)
         FROM advisory.fences),
@@ -126,8 +118,8 @@ $owner->value(q{SELECT pgtle.install_update_path(extname, extversion, '9', ?) FR
     if $has_tle;
 $owner->run(q(ALTER EXTENSION advisory_portable UPDATE TO '9'));
 is_deeply($owner->rows($ROWS)->[0], \@rows, 'the same text updates it, and keeps the rows');
-is($owner->value($STRAYS), 0, '... and its objects');
-is($user->value(q(SELECT advisory.try_lock('a', 'b'))), 0, '... and a lock that is held');
+$owner->shows($STRAYS, 0, '... and its objects');
+$user->shows(q(SELECT advisory.try_lock('a', 'b')), 0, '... and a lock that is held');
 
 # The restored version is again the first one, if pg_tle does not know a newer one.
 $admin->run('CREATE DATABASE restored OWNER portable_owner');
@@ -135,16 +127,16 @@ my $restore = 'psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U postgres restored';
 is(scalar `pg_dump -U postgres tle 2>&1 | $restore 2>&1`, '', 'it can be dumped and restored');
 my $restored = connection('restored', 'postgres');
 is_deeply($restored->rows($ROWS)->[0], \@rows, '... with its rows');
-is($restored->value(q(SELECT advisory.try_lock('a', 'b'))), 1, '... and works');
+$restored->shows(q(SELECT advisory.try_lock('a', 'b')), 1, '... and works');
 $restored->disconnect;
 
 like(psql('tle', 'portable_owner', "$root/portable/to-extension.sql"),
     qr/here the portable edition is an extension of pg_tle/, 'to-extension.sql refuses it');
 $owner->run('DROP EXTENSION advisory_portable');
-is($owner->value(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory')), 0,
+$owner->shows(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'), 0,
     'DROP EXTENSION removes all');
 $owner->run('CREATE EXTENSION advisory_portable');
-is($owner->value(q(SELECT advisory.try_lock('a', 'c'))), 1, '... and it can be created again');
+$owner->shows(q(SELECT advisory.try_lock('a', 'c')), 1, '... and it can be created again');
 done_testing();
 
 sub read_script {

@@ -2,27 +2,20 @@
 # portable/to-extension.sql: from the portable edition to the extension while sessions hold locks
 # and wait for them. Claims, fences and labels go along. If it cannot be done, the error says why,
 # and nothing has changed.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $FILE = "$FindBin::Bin/../../portable/to-extension.sql";
 
 # Runs the file. Returns psql's errors, and its details and hints.
-sub move {
-    my ($database, $role, @more) = @_;
-    $role //= 'portable_owner';
+sub move ($database, $role = 'portable_owner', @more) {
     local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
     my $psql = 'psql -Xq -v ON_ERROR_STOP=1 -o /dev/null';
     return scalar `$psql -U '$role' @more -f '$FILE' '$database' 2>&1`;
 }
 
 # All that a failed attempt must leave as it is.
-sub state_of {
-    my ($session) = @_;
+sub state_of ($session) {
     return $session->rows(q(SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)),
             proacl::text FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
         UNION ALL SELECT oid::regclass::text, relkind::text, relacl::text FROM pg_class
@@ -50,8 +43,7 @@ $owner->query(q(CALL advisory.run('move', 'failed', 'SELECT 1/0', once_per => '1
 
 my $before = state_of($owner);
 
-sub unchanged {
-    my ($what) = @_;
+sub unchanged ($what) {
     return is_deeply(state_of($owner), $before, "$what: nothing has changed")
 }
 
@@ -106,7 +98,7 @@ for my $slots ('NULL', 2) {
     like($said, qr/HINT:  Run this file when they have ended/, '... with what to do');
     unchanged('while a job runs');
     $gate->run('SELECT pg_advisory_unlock(99)');
-    is($worker->finish->{value}, 1, 'the job has run');
+    $worker->returns(1, 'the job has run');
     $worker->run('SELECT pg_advisory_unlock_all()');
     $gate->run('SELECT pg_advisory_lock(99)');
 }
@@ -131,8 +123,7 @@ $plain_job->start(q(CALL advisory.run('move', 'plain', 'SELECT pg_advisory_lock(
 waits($admin, $_) for $waiter, $bounded, $plain_job;
 
 # Is each of the locks taken, for a session that comes now?
-sub all_taken {
-    my ($what) = @_;
+sub all_taken ($what) {
     my $new = session(role => 'move_nobody');
     is_deeply($new->rows(q(SELECT advisory.try_lock('move', 'name'), advisory.try_lock_key(4711),
             advisory.try_lock('move', 'shared'), advisory.try_lock_shared('move', 'shared'),
@@ -146,43 +137,40 @@ sub all_taken {
 }
 all_taken('before');
 is(move($name), '', 'to the extension, while sessions hold locks and wait');
-is($owner->value('SELECT advisory.edition()'), 'extension', 'it is the extension');
+$owner->shows('SELECT advisory.edition()', 'extension', 'it is the extension');
 is($owner->value(q(SELECT to_regnamespace('advisory_portable'))), undef,
     '... and nothing is left of the other edition');
 all_taken('after');
 $other->start(q(SELECT advisory.lock('move', 'name', '100 s')));
 waits($admin, $other);
 
-is($holder->value(q(SELECT advisory.unlock('move', 'name'))), 1,
+$holder->shows(q(SELECT advisory.unlock('move', 'name')), 1,
     'a holder from before releases a lock');
 ok(!$waiter->is_done && !$other->is_done, '... that it has twice');
 $holder->run(q(SELECT advisory.unlock('move', 'name')));
-is($waiter->finish->{value}, 1, 'who waited before has the lock');
+$waiter->returns(1, 'who waited before has the lock');
 ok(!$other->is_done, '... and excludes who began to wait after');
-is($waiter->value(q(SELECT advisory.unlock('move', 'name'))), 1, '... until it releases the lock');
-is($other->finish->{value}, 1, 'then that one has it');
-is($holder->value(q(SELECT advisory.try_lock('move', 'name'))), 0,
+$waiter->shows(q(SELECT advisory.unlock('move', 'name')), 1, '... until it releases the lock');
+$other->returns(1, 'then that one has it');
+$holder->shows(q(SELECT advisory.try_lock('move', 'name')), 0,
     '... and excludes a session from before');
-is($holder->value(q(SELECT advisory.unlock_key(4711) AND advisory.unlock('move', 42)
-        AND advisory.unlock_shared('move', 'shared'))), 1, 'the other locks are released');
+$holder->shows(q(SELECT advisory.unlock_key(4711) AND advisory.unlock('move', 42)
+        AND advisory.unlock_shared('move', 'shared')), 1, 'the other locks are released');
 $in_transaction->run('COMMIT');
-is($bounded->finish->{value}, 1, 'who waited with a timeout for the lock of a transaction has it');
+$bounded->returns(1, 'who waited with a timeout for the lock of a transaction has it');
 $gate->run('SELECT pg_advisory_unlock(99)');
-is($plain_job->finish->{value}, 1, 'a job has run to its end');
-is($other->value(
-    q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock')), 0,
-    'and all of that is released');
+$plain_job->returns(1, 'a job has run to its end');
+$other->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'),
+    0, 'and all of that is released');
 
 is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
 is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef,
     '... a window that was claimed is not claimed again');
-is($owner->value(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00'))), 1,
+$owner->shows(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00')), 1,
     '... but can be taken back');
-is($other->query(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour',
-        once_window => '2026-03-02 03:00Z')))->{value}, 0,
-            '... nor does a job run again that failed');
-is($other->query(q(SELECT advisory.check_token('move', 'file', 6)))->{state}, '55000',
-    'fences are there');
+$other->shows(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour',
+        once_window => '2026-03-02 03:00Z')), 0, '... nor does a job run again that failed');
+$other->fails(q(SELECT advisory.check_token('move', 'file', 6)), '55000', 'fences are there');
 is_deeply($owner->rows('SELECT key, key1, key2, label, note FROM advisory.key_labels ORDER BY key'),
     [[ 4711, undef, undef, 'import', 'of the night' ], [ undef, 1, 2, 'pair', undef ]],
     'labels are there');
@@ -193,7 +181,7 @@ is_deeply($owner->rows(q(SELECT p.oid::regprocedure::text FROM pg_proc AS p
 
 like(move($name), qr/ERROR:  this database does not have the portable edition/,
     'it cannot be done twice');
-is($owner->value('SELECT advisory.edition()'), 'extension', '... and it is still the extension');
+$owner->shows('SELECT advisory.edition()', 'extension', '... and it is still the extension');
 
 # ---- Elsewhere -----------------------------------------------------------------------------------
 
@@ -208,8 +196,8 @@ my $great = "advisory_great_$$";
 my $great_owner = create_portable_database(name => $great, aside => 1);
 $great_owner->run(q(SELECT advisory.check_token('move', 'file', 5000000000000000000)));
 is(move($great, $ENV{PGUSER}), '', 'with a great token, as a superuser');
-is(session(database => $great)->value(q(SELECT advisory.lock('move', 'file')
-        AND advisory.check_token('move', 'file', advisory.token('move', 'file')))), 1,
-            '... new tokens are greater');
+session(database => $great)->shows(q(SELECT advisory.lock('move', 'file')
+        AND advisory.check_token('move', 'file', advisory.token('move', 'file'))), 1,
+    '... new tokens are greater');
 
 done_testing();

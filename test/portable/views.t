@@ -3,48 +3,27 @@
 # database: names by labels, slots of semaphores, other databases, prepared transactions, who waits
 # for whom, and what ends it. Waits that are made at random follow the same rules as those of
 # test/t/waits.t.
-use strict;
-use warnings;
 use utf8;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use List::Util qw(shuffle);
-use Test::More;
 
 srand 4711;
-my $server = $ENV{VIEWS_TEST_HOST}
-    ? { PGHOST => $ENV{VIEWS_TEST_HOST}, PGPORT => $ENV{VIEWS_TEST_PORT}, PGUSER => 'postgres' }
-    : own_server('max_prepared_transactions=5', 'max_connections=90');
-my $postgres = session(server => $server);
-$postgres->run(map { "DROP DATABASE IF EXISTS $_ WITH (FORCE)" } qw(views_one views_two))
-    if $ENV{VIEWS_TEST_HOST};
-$postgres->run('DROP ROLE IF EXISTS views_owner', 'DROP ROLE IF EXISTS views_nobody',
-    'CREATE ROLE views_owner LOGIN', 'CREATE ROLE views_nobody LOGIN',
+my $server = own_server('max_prepared_transactions=5', 'max_connections=90');
+session(server => $server)->run('CREATE ROLE views_owner LOGIN', 'CREATE ROLE views_nobody LOGIN',
     'CREATE DATABASE views_one OWNER views_owner', 'CREATE DATABASE views_two');
 sub there { return session(server => $server, database => 'views_one', @_) }
 my $owner = there(role => 'views_owner', application => 'owner');
-
-my $script = do {
-    open my $in, '<', "$FindBin::Bin/../../portable/advisory.sql" or die $!;
-    local $/ = undef;
-    <$in>;
-};
 for (1, 2) {
-    my $loader = there(role => 'views_owner');
-    $loader->dbh->{pg_server_prepare} = 0;
-    ok($loader->dbh->do($script), 'the file runs as the owner of the database')
-        or BAIL_OUT($loader->dbh->errstr);
-    $loader->disconnect;
+    is(load_portable('views_one', 'views_owner', $server), '', 'the owner of a database loads it');
     $owner->run(
         q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'kept') ON CONFLICT DO NOTHING));
 }
-is($owner->value('SELECT count(*) FROM advisory.key_labels'), 1, 'twice, and keeps its rows');
+$owner->shows('SELECT count(*) FROM advisory.key_labels', 1, 'twice, and keeps its rows');
 
 my $look = there(role => 'views_nobody', application => 'look');
 my $super = there(application => 'super');
-sub waiting {
-    my ($statement, @how) = @_;
+sub waiting ($statement, @how) {
     my $s = there(@how)->run(q(SET deadlock_timeout = '1h'));
     $s->start($statement);
     waits($super, $s);
@@ -59,10 +38,9 @@ for my $case (
     [ "(key, label) VALUES (1, 'kept')", '23505' ], [ "(key1, label) VALUES (1, 'half')", '23514' ],
     [ "(key, key1, key2, label) VALUES (1, 1, 1, 'both')", '23514' ],
             [ "(key, label) VALUES (1, '')", '23514' ]) {
-    is($owner->query("INSERT INTO advisory.key_labels $case->[0]")->{state}, $case->[1],
-        "no label $case->[0]");
+    $owner->fails("INSERT INTO advisory.key_labels $case->[0]", $case->[1], "no label $case->[0]");
 }
-is($look->query("INSERT INTO advisory.key_labels (key, label) VALUES (1, 'x')")->{state}, '42501',
+$look->fails("INSERT INTO advisory.key_labels (key, label) VALUES (1, 'x')", '42501',
     'others may not write labels');
 $owner->run(
     'DELETE FROM advisory.key_labels', q(INSERT INTO advisory.key_labels (key, label, note) VALUES
@@ -147,13 +125,13 @@ $owner->run(
     my $none = $look->query('SELECT advisory.terminate_holder_key(777, ?)', $h);
     is_deeply([ $none->{state}, $none->{rows} ], [ undef, [ [0] ] ],
         'terminate_holder_key: not a holder');
-    is($look->query("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)")->{state},
-        '42501', 'nor without the privilege');
-    is($owner->value($owner->value('SELECT remedy FROM advisory.blockers')), 1,
+    $look->fails("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)", '42501',
+        'nor without the privilege');
+    $owner->shows($owner->value('SELECT remedy FROM advisory.blockers'), 1,
         'the remedy ends the session');
-    is($_->finish->{state}, undef, 'and the wait') for $first, $middle;
+    $_->ends(undef, 'and the wait') for $first, $middle;
     done($first, $middle);
-    is($last->finish->{state}, undef, 'of the last, too');
+    $last->ends(undef, 'of the last, too');
     done($last);
 }
 {
@@ -179,8 +157,8 @@ $owner->run(
             'SELECT pg_terminate_backend(' . $other->pid . ');' ],
           [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."',
               "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
-    is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid),
-        '4711 in database "views_two"', 'activity says which database');
+    $look->shows('SELECT lock FROM advisory.activity WHERE pid = ?', '4711 in database "views_two"',
+        'activity says which database', $other->pid);
     like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
         qr{^prepared transaction "it's" of views_owner holds 5 }m, 'the text');
     # Nothing forges a line, and no remedy names another one.
@@ -236,10 +214,10 @@ $owner->run(
             \ \ \d+\ .*\ waits\ for\ a\ slot\ of\ mail/smtp\ .*and\ 1\ more\ holder}x,
         'the text');
     $owner->run(q(DELETE FROM advisory.key_labels WHERE label = 'mail/smtp'));
-    is($look->value(q(SELECT count(*) FROM advisory.holders('mail', 'smtp')
-            WHERE kind IN ('semaphore', 'queue'))), 4, 'holders() needs no label');
-    is($super->value(q(SELECT advisory.terminate_holder('mail', 'smtp', ?)), $held[1]), 1,
-        'terminate_holder() neither');
+    $look->shows(q(SELECT count(*) FROM advisory.holders('mail', 'smtp')
+            WHERE kind IN ('semaphore', 'queue')), 4, 'holders() needs no label');
+    $super->shows(q(SELECT advisory.terminate_holder('mail', 'smtp', ?)), 1,
+        'terminate_holder() neither', $held[1]);
     $super->run('SELECT pg_cancel_backend(' . $_->pid . ')') for $head, $queued;
     $_->finish for $head, $queued;
     done($slots[0], $head, $queued);
@@ -336,9 +314,8 @@ for my $round (1 .. 4) {
     is_deeply($super->rows(
         q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%'
             FROM advisory.blockers}), [ [ $pid, 2, 1 ] ], 'the root is the holder');
-    is($super->value(
-        'SELECT ' . ($super->value('SELECT remedy FROM advisory.blockers') =~ s/^SELECT |;$//gr)),
-        1, '... and the remedy ends it');
+    $super->shows($super->value('SELECT remedy FROM advisory.blockers'), 1,
+        '... and the remedy ends it');
     wait_until('one has the slot', sub {
         $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1
     });
