@@ -14,16 +14,12 @@ CREATE VIEW pg_temp.mine AS
 
 ---- Every function with every kind of list
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']); --> t
-SELECT * FROM pg_temp.mine ORDER BY name;
---> a|exclusive
---> b|exclusive
---> c|exclusive
 SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']); --> t
-SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
---> a|1
---> b|1
---> c|2
---> d|1
+SELECT *, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
+--> a|exclusive|1
+--> b|exclusive|1
+--> c|exclusive|2
+--> d|exclusive|1
 SELECT advisory.lock_all('ns', ARRAY[3, 1, 2]), advisory.try_lock_all('ns', ARRAY[4]::bigint[]);
 --> t|t
 SELECT * FROM pg_temp.mine ORDER BY name;
@@ -125,18 +121,11 @@ SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1m
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 ROLLBACK;
+\set VERBOSITY terse
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '0');
 --> ERROR:  could not obtain advisory lock "ns/taken" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 SELECT name FROM pg_temp.mine; --> f
 -- Another error in the wait takes back as much.
 SET statement_timeout = '50ms';
