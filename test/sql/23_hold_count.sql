@@ -146,8 +146,7 @@ PREPARE TRANSACTION 'regress_advisory';
 --> ERROR:  cannot PREPARE while holding both session-level and transaction-level locks on the same object
 SELECT advisory.hold_count('ns', 'name'), advisory.unlock('ns', 'name'); --> 1|t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
 
 -- What is released without the extension is removed when the record is next looked at, so that what
 -- the built-ins take afterwards is not taken for ours.

@@ -143,5 +143,4 @@ SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY
 --> f|1
 --> taken|1
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -136,5 +136,4 @@ SELECT advisory.try_xact_lock_any('ns', ARRAY['a'], 0); --> ERROR:  22023
 SELECT advisory.try_lock_any('ns', 'a'); --> ERROR:  22P02
 \set VERBOSITY default
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -61,5 +61,4 @@ SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine; --> f|1
 ROLLBACK PREPARED 'regress_advisory';
 SELECT advisory.unlock_all('ns'); --> 1
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

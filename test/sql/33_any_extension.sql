@@ -23,5 +23,4 @@ SELECT * FROM pg_temp.mine ORDER BY name;
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -228,5 +228,4 @@ SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid()); --> f
 RESET client_min_messages;
 SELECT advisory.unlock('ns', 'other'); --> t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

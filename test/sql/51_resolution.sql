@@ -245,5 +245,4 @@ SELECT count(*) AS all FROM advisory.locks WHERE pid = pg_backend_pid(); --> 9
 SELECT pg_advisory_unlock_all(), advisory.holds_key(42); --> |f
 DEALLOCATE ALL;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

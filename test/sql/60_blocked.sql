@@ -199,5 +199,4 @@ SELECT advisory.try_xact_lock('billing', 'invoice:42'), advisory.try_xact_lock('
     advisory.try_xact_lock_key(42); --> t|t|t
 
 DROP TABLE items;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

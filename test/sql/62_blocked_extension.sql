@@ -65,5 +65,4 @@ SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invo
 --> |regress_advisory_role|shared|transaction|t|regress_advisory|f|
 COMMIT PREPARED 'regress_advisory';
 DROP ROLE regress_advisory_role;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -222,5 +222,4 @@ SELECT advisory.lock_shared('re', 'a'), advisory.hold_count('re', 'a'), advisory
 --> t|3|3
 RESET advisory_ext.reentrant;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
