@@ -79,8 +79,7 @@ SELECT advisory.try_lock_any('ns', ARRAY['good', E'bad \xff']); --> ERROR:  2202
 CALL advisory.await_lock('ns', E'\xff'); --> ERROR:  22021
 \set VERBOSITY default
 -- No call has locked anything.
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
 
 \c :regression
 DROP DATABASE regress_advisory_utf8;

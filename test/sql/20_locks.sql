@@ -131,5 +131,4 @@ SELECT name, advisory.try_lock('ns', name)
     WHERE advisory.try_lock('ns', name) AND name = 'b'; --> b|t
 SELECT count(*), sum(advisory.unlock_all('ns', 'b')) FROM pg_temp.mine; --> 1|2
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

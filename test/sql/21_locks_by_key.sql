@@ -66,5 +66,4 @@ SELECT advisory.holds_key(1572001551135567388),
 SELECT mode FROM advisory.holders_key(1572001551135567388); --> exclusive
 SELECT advisory.unlock_key(1572001551135567388); --> t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -124,5 +124,4 @@ SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid),
        advisory.unlock_all('ns', ARRAY['00000000-0000-0000-0000-000000000001']::uuid[]) AS uuids;
 --> t|1
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

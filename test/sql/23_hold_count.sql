@@ -146,8 +146,7 @@ PREPARE TRANSACTION 'regress_advisory';
 --> ERROR:  cannot PREPARE while holding both session-level and transaction-level locks on the same object
 SELECT advisory.hold_count('ns', 'name'), advisory.unlock('ns', 'name'); --> 1|t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
 
 -- What is released without the extension is removed when the record is next looked at, so that what
 -- the built-ins take afterwards is not taken for ours.
@@ -171,59 +170,19 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
     RETURN SQLSTATE || ' ' || SQLERRM;
 END $$;
-SELECT arguments, pg_temp.outcome(format('advisory.hold_count(%s)', arguments)) AS outcome,
-       pg_temp.outcome(format('advisory.hold_count(%s)', arguments))
-       = pg_temp.outcome(format('advisory.holds(%s)', arguments)) AS same
+-- (50_arguments has what holds() says, and 51_resolution which function a call of it means.)
+SELECT count(*), bool_and(pg_temp.outcome(format('advisory.hold_count(%s)', arguments))
+                          = pg_temp.outcome(format('advisory.holds(%s)', arguments))) AS same
     FROM unnest(ARRAY['NULL, ''name''', ''''', ''name''', '''ns'', NULL::text', '''ns'', ''''',
         'NULL, 42', ''''', 42', '''ns'', NULL::bigint',
                       'NULL, ''00000000-0000-0000-0000-000000000001''::uuid', '''ns'', NULL::uuid',
-                      'NULL, NULL::text', ''''', ''''']) AS arguments;
---> NULL, 'name'|22004 namespace must not be null|t
---> '', 'name'|22023 namespace must not be empty|t
---> 'ns', NULL::text|22004 name must not be null|t
---> 'ns', ''|22023 name must not be empty|t
---> NULL, 42|22004 namespace must not be null|t
---> '', 42|22023 namespace must not be empty|t
---> 'ns', NULL::bigint|22004 id must not be null|t
---> NULL, '00000000-0000-0000-0000-000000000001'::uuid|22004 namespace must not be null|t
---> 'ns', NULL::uuid|22004 id must not be null|t
---> NULL, NULL::text|22004 namespace must not be null|t
---> '', ''|22023 namespace must not be empty|t
--- The type of the second argument.
-CREATE FUNCTION pg_temp.resolved(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE 'CREATE TEMP VIEW resolved AS SELECT ' || call || ' AS result';
-    SELECT substring(refobjid::regprocedure::text FROM ',(.*)\)') FROM pg_depend
-        JOIN pg_rewrite r ON r.oid = objid
-        WHERE classid = 'pg_rewrite'::regclass AND ev_class = 'pg_temp.resolved'::regclass
-            AND refclassid = 'pg_proc'::regclass INTO result;
-    DROP VIEW pg_temp.resolved;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE;
-END $$;
-CREATE TYPE pg_temp.job AS ENUM ('nightly');
-CREATE DOMAIN pg_temp.job_name AS text;
-CREATE DOMAIN pg_temp.job_id AS bigint;
-SELECT taken_as, string_agg(name, ' ' ORDER BY i) AS names
-    FROM unnest(ARRAY[$$'name'$$, $$'42'$$, $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'$$, $$NULL$$,
-                      $$42$$, $$4200000000$$, $$42::smallint$$, $$42::integer$$, $$42::bigint$$,
-                      $$'42'::integer$$, $$42::oid$$,
-                      $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid$$, $$'name'::text$$,
-                      $$'name'::varchar$$, $$'name'::varchar(9)$$,
-                      $$'name'::char(9)$$, $$'name'::name$$, $$'n'::"char"$$, $$'name'::job_name$$,
-                      $$42::job_id$$,
-                      $$42.0$$, $$42::numeric$$, $$42::float8$$, $$true$$, $$now()$$,
-                      $$'nightly'::job$$, $$'{}'::jsonb$$, $$ARRAY[true]$$]) WITH ORDINALITY
-                      AS n(name, i),
-         pg_temp.resolved(format('advisory.hold_count(''ns'', %s)', name)) AS taken_as
-    GROUP BY taken_as ORDER BY taken_as;
---> 42883|42::oid 42.0 42::numeric 42::float8 true now() 'nightly'::job '{}'::jsonb ARRAY[true]
---> bigint|42 4200000000 42::smallint 42::integer 42::bigint '42'::integer 42::job_id
---> text|'name' '42' 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' NULL 'name'::text 'name'::varchar 'name'::varchar(9) 'name'::char(9) 'name'::name 'n'::"char" 'name'::job_name
---> uuid|'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid
-PREPARE untyped AS SELECT advisory.hold_count($1, $2);
-SELECT parameter_types FROM pg_prepared_statements WHERE name = 'untyped'; --> {text,text}
-DEALLOCATE untyped;
+                      'NULL, NULL::text', ''''', ''''']) AS arguments; --> 11|t
+SELECT pg_temp.outcome($$advisory.hold_count('ns', '')$$); --> 22023 name must not be empty
+-- There are as many functions of that name, with the same arguments.
+SELECT proname, array_agg(concat_ws(' ', proargnames, oidvectortypes(proargtypes))
+                         ORDER BY proargtypes::oid[])
+    FROM pg_proc
+    WHERE pronamespace = 'advisory'::regnamespace AND proname IN ('hold_count', 'holds')
+    GROUP BY proname ORDER BY proname;
+--> hold_count|{"{namespace,id} text, bigint","{namespace,name} text, text","{namespace,id} text, uuid"}
+--> holds|{"{namespace,id} text, bigint","{namespace,name} text, text","{namespace,id} text, uuid"}

@@ -70,5 +70,4 @@ SELECT advisory.lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid),
        advisory.hold_count('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid),
        advisory.unlock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid); --> t|1|t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -90,5 +90,4 @@ SELECT advisory.lock_key(43); --> t
 SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid(); --> once
 SELECT advisory.unlock_key(43); --> t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

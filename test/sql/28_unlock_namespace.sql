@@ -51,8 +51,7 @@ SELECT advisory.unlock_all('ns'); --> 1
 SELECT count(*) FROM generate_series(1, 2000) i WHERE advisory.lock('many', i); --> 2000
 SELECT advisory.unlock_all('many'); --> 2000
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
 
 -- unlock_all(namespace) is for what was taken by name: a hold by key on the same lock stays,
 -- whatever was tried by name.

@@ -12,30 +12,21 @@ CREATE VIEW pg_temp.mine AS
         ON key = advisory.key('ns', n.name)
     WHERE pid = pg_backend_pid();
 
+-- What the session holds, how often, and from then on no more but what a transaction holds.
+CREATE FUNCTION pg_temp.released() RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(concat_ws(' ', name, mode, advisory.unlock_all('ns', name)), ', '
+                      ORDER BY name) FROM pg_temp.mine $$;
+
 ---- Every function with every kind of list
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']); --> t
-SELECT * FROM pg_temp.mine ORDER BY name;
---> a|exclusive
---> b|exclusive
---> c|exclusive
 SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']); --> t
-SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
---> a|1
---> b|1
---> c|2
---> d|1
+SELECT pg_temp.released(); --> a exclusive 1, b exclusive 1, c exclusive 2, d exclusive 1
 SELECT advisory.lock_all('ns', ARRAY[3, 1, 2]), advisory.try_lock_all('ns', ARRAY[4]::bigint[]);
 --> t|t
-SELECT * FROM pg_temp.mine ORDER BY name;
---> 1|exclusive
---> 2|exclusive
---> 3|exclusive
---> 4|exclusive
-SELECT advisory.unlock_all('ns', ARRAY[1, 2, 3, 4]::bigint[]); --> 4
+SELECT pg_temp.released(); --> 1 exclusive 1, 2 exclusive 1, 3 exclusive 1, 4 exclusive 1
 SELECT advisory.lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
        advisory.try_lock_all('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]); --> t|t
-SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine;
---> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|2
+SELECT pg_temp.released(); --> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 exclusive 2
 BEGIN;
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']),
        advisory.try_xact_lock_all('ns', ARRAY['b', 'c']),
@@ -43,23 +34,15 @@ SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']),
        advisory.xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
        advisory.try_xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12']::uuid[]);
 --> t|t|t|t|t|t
-SELECT *, advisory.unlock_all('ns', name) AS not_released FROM pg_temp.mine ORDER BY name;
---> 1|exclusive|0
---> 2|exclusive|0
---> a|exclusive|0
---> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive|0
---> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12|exclusive|0
---> b|exclusive|0
---> c|exclusive|0
+SELECT pg_temp.released();
+--> 1 exclusive 0, 2 exclusive 0, a exclusive 0, a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 exclusive 0, a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12 exclusive 0, b exclusive 0, c exclusive 0
 -- Not the session's to release; gone with the transaction.
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Each once, whatever stands for it (unlock_all says how often it was held)
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']); --> t
-SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
---> a|1
---> b|1
+SELECT pg_temp.released(); --> a exclusive 1, b exclusive 1
 -- Of an array with several dimensions, or other bounds, all elements.
 SELECT advisory.lock_all('ns', ARRAY[['a', 'b'], ['c', 'd']]),
     advisory.unlock_all('ns', ARRAY['a', 'b', 'c', 'd']); --> t|4
@@ -125,18 +108,11 @@ SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1m
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 ROLLBACK;
+\set VERBOSITY terse
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '0');
 --> ERROR:  could not obtain advisory lock "ns/taken" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 SELECT name FROM pg_temp.mine; --> f
 -- Another error in the wait takes back as much.
 SET statement_timeout = '50ms';
@@ -148,11 +124,6 @@ RESET statement_timeout;
 SELECT name FROM pg_temp.mine; --> f
 ROLLBACK PREPARED 'regress_advisory';
 SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']); --> t
-SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
---> a|1
---> b|1
---> f|1
---> taken|1
+SELECT pg_temp.released(); --> a exclusive 1, b exclusive 1, f exclusive 1, taken exclusive 1
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -100,12 +100,12 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 --> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
 --> HINT:  Use isolation level READ COMMITTED.
 ROLLBACK;
+\set VERBOSITY terse
 SET default_transaction_isolation = serializable;
 :call
 --> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
---> HINT:  Use isolation level READ COMMITTED.
 RESET default_transaction_isolation;
+\set VERBOSITY default
 -- A transaction that has written, or locked rows.
 BEGIN;
 UPDATE items SET id = id;
@@ -115,12 +115,12 @@ UPDATE items SET id = id;
 --> HINT:  Make the CALL the first statement of the transaction.
 ROLLBACK;
 BEGIN;
+\set VERBOSITY terse
 SELECT id FROM items ORDER BY id LIMIT 1 FOR UPDATE; --> 1
 :call
 --> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The transaction has a transaction ID, because it has already written or locked rows.
---> HINT:  Make the CALL the first statement of the transaction.
 ROLLBACK;
+\set VERBOSITY default
 -- An open cursor, and other ways to keep a snapshot.
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM items;
@@ -133,10 +133,9 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM items;
 FETCH c; --> 1
 SAVEPOINT s;
+\set VERBOSITY terse
 :call
 --> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The transaction has an open cursor or is inside a loop over a query.
---> HINT:  Close the cursor, or CALL it outside of the loop.
 -- The savepoint brings the transaction back, cursor and all.
 ROLLBACK TO s;
 FETCH c; --> 2
@@ -153,10 +152,7 @@ BEGIN
     FOR item IN SELECT id FROM items LOOP
         CALL advisory.await_lock('ns', 'refused');
     END LOOP;
-END $$;
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The transaction has an open cursor or is inside a loop over a query.
---> HINT:  Close the cursor, or CALL it outside of the loop.
+END $$; --> ERROR:  await_lock() cannot wait without a snapshot here
 -- A block with an EXCEPTION clause: even when the error is caught, in which case the block goes on.
 DO $$
 BEGIN
@@ -172,6 +168,7 @@ END $$;
 --> NOTICE:  caught: await_lock() cannot wait without a snapshot here
 --> NOTICE:  sees 4
 --> NOTICE:  holds t
+\set VERBOSITY default
 DO $$
 BEGIN
     CALL advisory.await_lock('ns', 'refused');
@@ -181,59 +178,39 @@ END $$;
 --> ERROR:  await_lock() cannot wait without a snapshot here
 --> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
 --> HINT:  CALL it outside of these, for example at top level.
+\set VERBOSITY terse
 -- Inside a function or a query.
 CREATE FUNCTION await_in_function() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     CALL advisory.await_lock('ns', 'refused');
 END $$;
-SELECT await_in_function();
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+SELECT await_in_function(); --> ERROR:  await_lock() cannot wait without a snapshot here
 DO $$
 BEGIN
     PERFORM await_in_function();
-END $$;
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+END $$; --> ERROR:  await_lock() cannot wait without a snapshot here
 -- A DO block or procedure in an explicit transaction, or a procedure with a SET clause.
 BEGIN;
 DO $$
 BEGIN
     CALL advisory.await_lock('ns', 'refused');
-END $$;
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+END $$; --> ERROR:  await_lock() cannot wait without a snapshot here
 ROLLBACK;
 BEGIN;
-CALL inner_await('refused');
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+CALL inner_await('refused'); --> ERROR:  await_lock() cannot wait without a snapshot here
 ROLLBACK;
 CREATE PROCEDURE await_with_set() LANGUAGE plpgsql SET work_mem = '1MB' AS $$
 BEGIN
     CALL advisory.await_lock('ns', 'refused');
 END $$;
-CALL await_with_set();
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+CALL await_with_set(); --> ERROR:  await_lock() cannot wait without a snapshot here
 -- Dynamic SQL, and a procedure in SQL, which run what they are given as a query.
 DO $$
 BEGIN
     EXECUTE 'CALL advisory.await_lock(''ns'', ''refused'')';
-END $$;
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+END $$; --> ERROR:  await_lock() cannot wait without a snapshot here
 CREATE PROCEDURE await_in_sql() LANGUAGE sql AS $$ CALL advisory.await_lock('ns', 'refused') $$;
-CALL await_in_sql();
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+CALL await_in_sql(); --> ERROR:  await_lock() cannot wait without a snapshot here
 -- A trigger.
 CREATE FUNCTION await_in_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -241,29 +218,19 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER await BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION await_in_trigger();
-INSERT INTO items VALUES (5);
---> ERROR:  await_lock() cannot wait without a snapshot here
---> DETAIL:  The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or procedure in an explicit transaction.
---> HINT:  CALL it outside of these, for example at top level.
+INSERT INTO items VALUES (5); --> ERROR:  await_lock() cannot wait without a snapshot here
 DROP TRIGGER await ON items;
 -- Each of the four procedures refuses, and its error has its name.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL advisory.await_lock_shared('ns', 42);
 --> ERROR:  await_lock_shared() cannot wait without a snapshot here
---> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
---> HINT:  Use isolation level READ COMMITTED.
 ROLLBACK;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-CALL advisory.await_lock_key(42);
---> ERROR:  await_lock_key() cannot wait without a snapshot here
---> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
---> HINT:  Use isolation level READ COMMITTED.
+CALL advisory.await_lock_key(42); --> ERROR:  await_lock_key() cannot wait without a snapshot here
 ROLLBACK;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL advisory.await_lock_shared_key(42);
 --> ERROR:  await_lock_shared_key() cannot wait without a snapshot here
---> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
---> HINT:  Use isolation level READ COMMITTED.
 ROLLBACK;
 \set VERBOSITY sqlstate
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -281,9 +248,7 @@ DECLARE c CURSOR FOR SELECT * FROM items;
 --> ERROR:  25001
 ROLLBACK;
 SELECT await_in_function(); --> ERROR:  25001
-\set VERBOSITY default
 -- An exported snapshot is one that others rely on.
-\set VERBOSITY sqlstate
 BEGIN;
 SELECT pg_export_snapshot() IS NOT NULL AS exported; --> t
 :call
@@ -307,35 +272,21 @@ CALL advisory.await_lock('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
 --> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
-CALL advisory.await_lock('ns', 'taken', '0');
---> ERROR:  could not obtain advisory lock "ns/taken" without waiting
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
-CALL advisory.await_lock_shared('ns', 'taken', '1ms');
---> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+\set VERBOSITY terse
 SET lock_timeout = '1ms';
 CALL advisory.await_lock('ns', 'taken');
 --> ERROR:  could not obtain advisory lock "ns/taken" within lock_timeout of 1 ms
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 RESET lock_timeout;
-SET statement_timeout = '50ms';
-CALL advisory.await_lock('ns', 'taken'); --> ERROR:  canceling statement due to statement timeout
-RESET statement_timeout;
 CREATE PROCEDURE await_taken() LANGUAGE plpgsql AS $$
 BEGIN
     CALL advisory.await_lock('ns', 'taken', '1ms');
 END $$;
 \set VERBOSITY sqlstate
 CALL await_taken(); --> ERROR:  55P03
-\set VERBOSITY default
+\set VERBOSITY terse
 BEGIN;
 CALL advisory.await_lock('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 SELECT 1 AS failed;
 --> ERROR:  current transaction is aborted, commands ignored until end of transaction block
 ROLLBACK;
@@ -343,8 +294,6 @@ BEGIN;
 SAVEPOINT s;
 CALL advisory.await_lock('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 ROLLBACK TO s;
 SELECT count(*) FROM items; --> 4
 CALL advisory.await_lock('ns', 'free');
@@ -356,5 +305,4 @@ ROLLBACK PREPARED 'regress_advisory';
 DROP PROCEDURE inner_await, outer_await, await_with_set, await_in_sql, await_taken;
 DROP FUNCTION await_in_function, await_in_trigger;
 DROP TABLE items;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -40,18 +40,11 @@ CALL advisory.await_lock('ns', 'taken', '1ms');
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
+\set VERBOSITY terse
 CALL advisory.await_lock('ns', 'taken', '0');
 --> ERROR:  could not obtain advisory lock "ns/taken" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 CALL advisory.await_lock_shared('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 \set VERBOSITY sqlstate
 CALL advisory.await_acquire('ns', 'slots', 1, '1ms'); --> ERROR:  55P03
 SET statement_timeout = '50ms';
@@ -62,5 +55,4 @@ SELECT advisory.holds('ns', 'taken'); --> f
 ROLLBACK PREPARED 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
 SELECT advisory.unlock('ns', 'taken'); --> t
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -8,66 +8,49 @@ SELECT advisory.xact_lock('n', 'a');
 --> DETAIL:  The locks that it takes are released at the end of the statement.
 --> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
+-- The others as this one.
+\set VERBOSITY terse
 SELECT advisory.xact_lock('n', 1::bigint, '5s') AS locked;
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
 SELECT advisory.xact_lock('n', '00000000-0000-0000-0000-000000000001'::uuid);
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
 SELECT advisory.xact_lock_shared('n', 'a');
 --> WARNING:  advisory.xact_lock_shared() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock_shared().
 --> t
 SELECT advisory.try_xact_lock('n', 'a');
 --> WARNING:  advisory.try_xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock().
 --> t
 SELECT advisory.try_xact_lock_shared('n', 'a');
 --> WARNING:  advisory.try_xact_lock_shared() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_shared().
 --> t
 SELECT advisory.xact_lock_key(1);
 --> WARNING:  advisory.xact_lock_key() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock_key().
 --> t
 SELECT advisory.xact_lock_shared_key(1);
 --> WARNING:  advisory.xact_lock_shared_key() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock_shared_key().
 --> t
 SELECT advisory.try_xact_lock_key(1, '1s', 'label');
 --> WARNING:  advisory.try_xact_lock_key() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_key().
 --> t
+\set VERBOSITY default
 SELECT advisory.try_xact_lock_shared_key(1);
 --> WARNING:  advisory.try_xact_lock_shared_key() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
 --> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_shared_key().
 --> t
+\set VERBOSITY terse
 SELECT advisory.xact_lock_all('n', ARRAY['a', 'b']);
 --> WARNING:  advisory.xact_lock_all() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock_all().
 --> t
 SELECT advisory.try_xact_lock_all('n', '{a,b}');
 --> WARNING:  advisory.try_xact_lock_all() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_all().
 --> t
 SELECT advisory.xact_acquire('n', 's', 2);
 --> WARNING:  advisory.xact_acquire() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.acquire().
 --> 1
+\set VERBOSITY default
 SELECT advisory.try_xact_acquire('n', 's', 2);
 --> WARNING:  advisory.try_xact_acquire() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
@@ -83,30 +66,25 @@ SELECT advisory.xact_lock('n', 'a');
 --> WARNING:  25P01
 --> t
 SET LOCAL work_mem = '1MB'; --> WARNING:  25P01
-\set VERBOSITY default
+\set VERBOSITY terse
 
 -- Whatever their arguments compute by the server's own functions, and whatever the search path is.
 SELECT advisory.xact_lock('n', lower('A') || random()::text) AS locked;
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
 SELECT advisory.xact_lock_key(advisory.key('n', 'a'));
 --> WARNING:  advisory.xact_lock_key() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock_key().
 --> t
 SET search_path = advisory;
 SELECT xact_lock('n', 'a') AS "with no schema";
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
 RESET search_path;
 
 -- A wrong argument is that error only.
 SELECT advisory.xact_lock('n', 'a', '-1s'); --> ERROR:  timeout must not be negative
 
+\set VERBOSITY default
 -- If session-level locks are off, the hint does not recommend them.
 SET advisory_ext.session_locks = off;
 SELECT advisory.xact_lock('n', 'a');
@@ -287,30 +265,27 @@ RESET advisory_ext.warn_no_transaction;
 -- Every role can turn it off.
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
+\set VERBOSITY terse
 SELECT advisory.xact_lock('n', 'a');
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
 --> t
 SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.xact_lock('n', 'a'); --> t
 RESET ROLE;
 DROP ROLE regress_advisory_role;
 
+\set VERBOSITY default
 ---- error: the same statements fail, and nothing is locked
 SET advisory_ext.warn_no_transaction = error;
 SELECT advisory.xact_lock('n', 'refused');
 --> ERROR:  advisory.xact_lock() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
 --> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
+\set VERBOSITY terse
 SELECT advisory.try_xact_lock_all('n', '{refused}');
 --> ERROR:  advisory.try_xact_lock_all() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_all().
 SELECT advisory.xact_acquire('n', 's', 2);
 --> ERROR:  advisory.xact_acquire() has no lasting effect outside a transaction block
---> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.acquire().
 SELECT acquired FROM advisory.stats WHERE namespace = 'n' AND name = 'refused';
 \set VERBOSITY sqlstate
 SELECT advisory.try_xact_lock_key(1); --> ERROR:  25P01

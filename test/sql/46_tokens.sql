@@ -8,23 +8,20 @@ SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.token('tokens', 'a');
 --> ERROR:  this session does not hold advisory lock "tokens/a" in exclusive mode
 --> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
+\set VERBOSITY terse
 SELECT advisory.token('tokens', 1);
 --> ERROR:  this session does not hold advisory lock "tokens/1" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid);
 --> ERROR:  this session does not hold advisory lock "tokens/00000000-0000-0000-0000-000000000001" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.token_key(-7);
 --> ERROR:  this session does not hold advisory lock "-7" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.token('tokens', 'a', 2);
 --> ERROR:  this session does not have slot 2 of semaphore "tokens/a"
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.lock_shared('tokens', 'a'); --> t
 SELECT advisory.token('tokens', 'a');
 --> ERROR:  this session does not hold advisory lock "tokens/a" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.unlock_shared('tokens', 'a'); --> t
+\set VERBOSITY default
 -- However it was taken.
 SELECT advisory.lock('tokens', 'a'), advisory.token('tokens', 'a') > 0 AS by_name; --> t|t
 SELECT pg_advisory_lock(advisory.key('tokens', 'b')),
@@ -38,18 +35,17 @@ BEGIN;
 SELECT advisory.xact_lock('tokens', 'c'), advisory.token('tokens', 'c') > 0 AS of_the_transaction;
 --> t|t
 COMMIT;
+\set VERBOSITY terse
 SELECT advisory.token('tokens', 'c');
 --> ERROR:  this session does not hold advisory lock "tokens/c" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 -- A slot has its own.
 SELECT advisory.acquire('tokens', 'slots', 3) AS slot,
        advisory.token('tokens', 'slots', 1) > 0 AS of_slot; --> 1|t
 SELECT advisory.token('tokens', 'slots', 2);
 --> ERROR:  this session does not have slot 2 of semaphore "tokens/slots"
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.token('tokens', 'slots');
 --> ERROR:  this session does not hold advisory lock "tokens/slots" in exclusive mode
---> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
+\set VERBOSITY default
 SELECT advisory.acquire('tokens', 2, 3) AS slot, advisory.token('tokens', 2, 1) > 0 AS by_id,
        advisory.acquire('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 3) AS slot,
        advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 1) > 0 AS by_uuid;
@@ -186,9 +182,9 @@ CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice
 INSERT INTO invoice VALUES (5, 'of the future', 9223372036854775807);
 --> ERROR:  token 9223372036854775807 is greater than all tokens of this database
 --> DETAIL:  If it counted as used, no later holder's token would be accepted.
+\set VERBOSITY terse
 UPDATE invoice SET token = 9223372036854775807 WHERE id = 3;
 --> ERROR:  token 9223372036854775807 is greater than all tokens of this database
---> DETAIL:  If it counted as used, no later holder's token would be accepted.
 UPDATE invoice SET token = advisory.token('tokens', 'a') WHERE id = 3;
 \set VERBOSITY sqlstate
 UPDATE invoice SET token = advisory.token('tokens', 'a') + 1000000000 WHERE id = 3;

@@ -140,32 +140,15 @@ CREATE TABLE pg_temp.timed AS
                                'try_xact_lock_key', 'try_xact_lock_shared_key']) AS function,
          LATERAL (SELECT CASE WHEN function LIKE '%key' THEN '42'
          WHEN function LIKE '%all' THEN '''ns'', ARRAY[42]' ELSE '''ns'', 42' END) AS a(arguments);
-SELECT timeout, pg_temp.outcome(format('SELECT advisory.%s(%s, %L)', function, arguments, timeout))
-    AS outcome, count(*)
-    FROM pg_temp.timeouts, pg_temp.timed GROUP BY i, 1, 2 ORDER BY i;
---> 0|true|20
---> 1us|true|20
---> 2147483647ms|true|20
---> 24 days 20:31:23.647|true|20
---> 24 days|true|20
---> 2147483646.001 ms|true|20
---> 1 mon -29 days|true|20
---> -1 day +24:00:01|true|20
---> 2147483647.001 ms|22008 timeout is out of range|20
---> 2147483648ms|22008 timeout is out of range|20
---> 25 days|22008 timeout is out of range|20
---> 1 mon|22008 timeout is out of range|20
---> 178000000 years|22008 timeout is out of range|20
---> 2147483647 days|22008 timeout is out of range|20
---> -1us|22023 timeout must not be negative|20
---> 1 day -24:00:00.000001|22023 timeout must not be negative|20
---> -1 day +23:59:59.999999|22023 timeout must not be negative|20
---> -1s|22023 timeout must not be negative|20
---> -1 day|22023 timeout must not be negative|20
---> 1 day -25:00|22023 timeout must not be negative|20
---> 1 mon -31 days|22023 timeout must not be negative|20
---> -178000000 years|22023 timeout must not be negative|20
---> -2147483648 days|22023 timeout must not be negative|20
+SELECT outcome, calls, string_agg(timeout, ', ' ORDER BY i) AS timeouts
+    FROM (SELECT i, timeout, outcome, count(*) AS calls
+          FROM pg_temp.timeouts, pg_temp.timed,
+              pg_temp.outcome(format('SELECT advisory.%s(%s, %L)', function, arguments, timeout))
+              AS outcome GROUP BY i, timeout, outcome) AS t
+    GROUP BY outcome, calls ORDER BY min(i);
+--> true|20|0, 1us, 2147483647ms, 24 days 20:31:23.647, 24 days, 2147483646.001 ms, 1 mon -29 days, -1 day +24:00:01
+--> 22008 timeout is out of range|20|2147483647.001 ms, 2147483648ms, 25 days, 1 mon, 178000000 years, 2147483647 days
+--> 22023 timeout must not be negative|20|-1us, 1 day -24:00:00.000001, -1 day +23:59:59.999999, -1s, -1 day, 1 day -25:00, 1 mon -31 days, -178000000 years, -2147483648 days
 -- Six of them are session-level and by name.
 SELECT advisory.unlock_all('ns', 42) = 6 * 8 AS were_locked; --> t
 SELECT pg_advisory_unlock_all(); -->
@@ -245,5 +228,4 @@ SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid()); --> f
 RESET client_min_messages;
 SELECT advisory.unlock('ns', 'other'); --> t
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

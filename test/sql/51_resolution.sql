@@ -68,8 +68,8 @@ CREATE DOMAIN pg_temp.job_name AS text;
 CREATE DOMAIN pg_temp.job_id AS bigint;
 
 -- Only the type of the second argument is shown, since that is what makes the difference.
-SELECT name, coalesce(substring(resolved FROM '\(text,(\w+)'), resolved) AS taken_as,
-    count(*) AS functions
+SELECT taken_as, count(*) AS calls,
+    string_agg(DISTINCT name COLLATE "C", ' ' ORDER BY name COLLATE "C") AS names
     FROM unnest(ARRAY[$$'name'$$, $$'42'$$, $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'$$, $$NULL$$,
                       $$42$$, $$4200000000$$, $$42::smallint$$, $$42::integer$$, $$42::bigint$$,
                       $$'42'::integer$$, $$42::oid$$,
@@ -79,39 +79,15 @@ SELECT name, coalesce(substring(resolved FROM '\(text,(\w+)'), resolved) AS take
                       $$'name'::job_name$$, $$42::job_id$$,
                       $$42.0$$, $$42::numeric$$, $$42::float8$$, $$true$$, $$now()$$,
                       $$'nightly'::job$$, $$'{}'::jsonb$$,
-                      $$ARRAY[true]$$]) WITH ORDINALITY AS n(name, i),
+                      $$ARRAY[true]$$]) AS name,
          pg_temp.functions, pg_temp.resolved(format('advisory.%s(''ns'', %s%s)', function, name,
-         rest)) AS resolved
-    GROUP BY i, name, taken_as ORDER BY i;
---> 'name'|text|16
---> '42'|text|16
---> 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'|text|16
---> NULL|text|16
---> 42|bigint|16
---> 4200000000|bigint|16
---> 42::smallint|bigint|16
---> 42::integer|bigint|16
---> 42::bigint|bigint|16
---> '42'::integer|bigint|16
---> 42::oid|42883|16
---> 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid|uuid|16
---> gen_random_uuid()|uuid|16
---> 'name'::text|text|16
---> 'name'::varchar|text|16
---> 'name'::varchar(9)|text|16
---> 'name'::char(9)|text|16
---> 'name'::name|text|16
---> 'n'::"char"|text|16
---> 'name'::job_name|text|16
---> 42::job_id|bigint|16
---> 42.0|42883|16
---> 42::numeric|42883|16
---> 42::float8|42883|16
---> true|42883|16
---> now()|42883|16
---> 'nightly'::job|42883|16
---> '{}'::jsonb|42883|16
---> ARRAY[true]|42883|16
+         rest)) AS resolved,
+         coalesce(substring(resolved FROM '\(text,(\w+)'), resolved) AS taken_as
+    GROUP BY taken_as ORDER BY taken_as;
+--> 42883|144|'nightly'::job '{}'::jsonb 42.0 42::float8 42::numeric 42::oid ARRAY[true] now() true
+--> bigint|112|'42'::integer 42 4200000000 42::bigint 42::integer 42::job_id 42::smallint
+--> text|176|'42' 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' 'n'::"char" 'name' 'name'::char(9) 'name'::job_name 'name'::name 'name'::text 'name'::varchar 'name'::varchar(9) NULL
+--> uuid|32|'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid gen_random_uuid()
 -- The namespace is text and nothing else.
 SELECT namespace, coalesce(resolved, '') AS resolved
     FROM unnest(ARRAY[$$'ns'$$, $$'ns'::varchar$$, $$'ns'::name$$, $$'ns'::char(2)$$, $$42$$])
@@ -192,8 +168,8 @@ SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)), count(*)
 --> {bigint,interval,text}|8
 
 ---- Lists: untyped ones are text[] literals, except in unlock_all, where they are a name
-SELECT list, coalesce(substring(resolved FROM '\(text,(\w+(\[\])?)'), resolved) AS taken_as,
-    string_agg(function, ' ' ORDER BY function) AS functions
+SELECT taken_as, functions, string_agg(list, '  ' ORDER BY i) AS lists
+    FROM (SELECT i, list, taken_as, string_agg(function, ' ' ORDER BY function) AS functions
     FROM unnest(ARRAY[$$ARRAY['a', 'b']$$, $$ARRAY['a', 'b']::varchar[]$$,
         $$ARRAY['a', 'b']::name[]$$, $$ARRAY['a']::char(9)[]$$, $$'{a,b}'::text[]$$,
                       $$ARRAY[1, 2]$$, $$ARRAY[1, 2]::smallint[]$$, $$ARRAY[1, 4200000000]$$,
@@ -204,30 +180,17 @@ SELECT list, coalesce(substring(resolved FROM '\(text,(\w+(\[\])?)'), resolved) 
                       $$string_to_array('a,b', ',')$$]) WITH ORDINALITY AS n(list, i),
          unnest(ARRAY['lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all',
          'try_lock_any', 'try_xact_lock_any', 'unlock_all']) AS function,
-         pg_temp.resolved(format('advisory.%s(''ns'', %s)', function, list)) AS resolved
-    GROUP BY i, list, taken_as ORDER BY i, taken_as;
---> ARRAY['a', 'b']|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY['a', 'b']::varchar[]|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY['a', 'b']::name[]|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY['a']::char(9)[]|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{a,b}'::text[]|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[1, 2]|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[1, 2]::smallint[]|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[1, 4200000000]|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[1, 2]::bigint[]|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{1,2}'::bigint[]|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[gen_random_uuid()]|uuid[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{}'::uuid[]|uuid[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{a,b}'|text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{1,2}'|text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{}'|text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> NULL|text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> '{a,b}'::text|text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> ARRAY[1.5]|42883|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> 42|42883|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any xact_lock_all
---> 42|bigint|unlock_all
---> (SELECT array_agg(42))|bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
---> string_to_array('a,b', ',')|text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all
+         pg_temp.resolved(format('advisory.%s(''ns'', %s)', function, list)) AS resolved,
+         coalesce(substring(resolved FROM '\(text,(\w+(\[\])?)'), resolved) AS taken_as
+    GROUP BY i, list, taken_as) AS l
+    GROUP BY taken_as, functions ORDER BY taken_as, functions;
+--> 42883|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all|ARRAY[1.5]
+--> 42883|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any xact_lock_all|42
+--> bigint|unlock_all|42
+--> bigint[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all|ARRAY[1, 2]  ARRAY[1, 2]::smallint[]  ARRAY[1, 4200000000]  ARRAY[1, 2]::bigint[]  '{1,2}'::bigint[]  (SELECT array_agg(42))
+--> text|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all|'{a,b}'  '{1,2}'  '{}'  NULL  '{a,b}'::text
+--> text[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all|ARRAY['a', 'b']  ARRAY['a', 'b']::varchar[]  ARRAY['a', 'b']::name[]  ARRAY['a']::char(9)[]  '{a,b}'::text[]  string_to_array('a,b', ',')
+--> uuid[]|lock_all try_lock_all try_lock_any try_xact_lock_all try_xact_lock_any unlock_all xact_lock_all|ARRAY[gen_random_uuid()]  '{}'::uuid[]
 SELECT pg_temp.parameters(format('advisory.%s($1, $2)', function)) AS two,
        pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)) AS three,
        string_agg(function, ' ' ORDER BY function) AS functions
@@ -282,5 +245,4 @@ SELECT count(*) AS all FROM advisory.locks WHERE pid = pg_backend_pid(); --> 9
 SELECT pg_advisory_unlock_all(), advisory.holds_key(42); --> |f
 DEALLOCATE ALL;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

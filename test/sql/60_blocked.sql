@@ -5,6 +5,18 @@
 \pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
+-- The outcome of a call: its result, or its error, the mode in which it is held, and how to go on.
+CREATE FUNCTION pg_temp.outcome(call text, OUT result text, OUT mode text, OUT hint text)
+    LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'SELECT advisory.' || call INTO result;
+EXCEPTION WHEN lock_not_available THEN
+    GET STACKED DIAGNOSTICS result = MESSAGE_TEXT, mode = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+    mode := substring(mode FROM 'repared transaction .*holds it in (\w+) mode\.$');
+    hint := substring(hint FROM 'COMMIT PREPARED ''\w+''|advisory\..*\)');
+END $$;
+
 CREATE TABLE items (id int);
 BEGIN;
 SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'),
@@ -51,31 +63,17 @@ SELECT advisory.try_lock('billing', 'invoice:42', '1h') AS lock,
        advisory.try_lock_all('billing', ARRAY['invoice:42'], NULL) AS lock_all; --> f|f|f|f
 SELECT 1 AS goes_on; --> 1
 COMMIT;
-SELECT advisory.lock('billing', 'invoice:42');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.lock('billing', 'invoice:42', '1h');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.lock('billing', 'invoice:42', '1ms');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
+SELECT o.* FROM unnest(ARRAY['', ', ''1h''', ', ''1ms''']) AS timeout,
+    pg_temp.outcome(format($$lock('billing', 'invoice:42'%s)$$, timeout)) AS o;
+--extension> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
 SET lock_timeout = '1h';
-SELECT advisory.lock('billing', 'invoice:42', '1ms');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
+SELECT result FROM pg_temp.outcome($$lock('billing', 'invoice:42', '1ms')$$);
+--> could not obtain advisory lock "billing/invoice:42" within 1 ms
 -- After a wait the setting has its previous value.
 SHOW lock_timeout; --> 1h
 RESET lock_timeout;
@@ -87,82 +85,48 @@ SELECT advisory.lock('billing', 'invoice:42', '0');
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.lock('billing', 'invoice:42', '1ms');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.lock_shared('billing', 'invoice:42', '0.0015 s');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 2 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.xact_lock('billing', 'invoice:42', '0');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.xact_lock_shared('billing', 'invoice:42', '1ms');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
-SELECT advisory.xact_lock('billing', 'shared', '0');
---> ERROR:  could not obtain advisory lock "billing/shared" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in shared mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in shared mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'shared').
-SELECT advisory.lock_key(42, '0');
---> ERROR:  could not obtain advisory lock "42" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders_key(42).
-SELECT advisory.xact_lock_shared_key(42, '0');
---> ERROR:  could not obtain advisory lock "42" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders_key(42).
-SELECT advisory.lock_shared_key(42, '0', 'label');
---> ERROR:  could not obtain advisory lock "label" without waiting
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders_key(42).
-SELECT advisory.xact_lock_key(42, '1ms', 'label');
---> ERROR:  could not obtain advisory lock "label" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders_key(42).
+-- In seconds if these are whole, and otherwise in milliseconds, rounded up.
+SELECT o.* FROM unnest(ARRAY[
+    $$lock('billing', 'invoice:42', '1ms')$$, $$lock('billing', 'invoice:42', '1s')$$,
+    $$lock_shared('billing', 'invoice:42', '0.0015 s')$$,
+    $$xact_lock('billing', 'invoice:42', '0')$$,
+    $$xact_lock_shared('billing', 'invoice:42', '1ms')$$, $$xact_lock('billing', 'shared', '0')$$,
+    $$lock_key(42, '0')$$, $$xact_lock_shared_key(42, '0')$$,
+    $$lock_shared_key(42, '0', 'label')$$, $$xact_lock_key(42, '1ms', 'label')$$]) AS call,
+    pg_temp.outcome(call) AS o;
+--extension> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" within 1 s|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" within 2 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "billing/shared" without waiting|shared|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "42" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "42" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "label" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
+--extension> could not obtain advisory lock "label" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 s|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within 2 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" without waiting|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/shared" without waiting|shared|advisory.holders('billing', 'shared')
+--portable> could not obtain advisory lock "42" without waiting|exclusive|advisory.holders_key(42)
+--portable> could not obtain advisory lock "42" without waiting|exclusive|advisory.holders_key(42)
+--portable> could not obtain advisory lock "label" without waiting|exclusive|advisory.holders_key(42)
+--portable> could not obtain advisory lock "label" within 1 ms|exclusive|advisory.holders_key(42)
 \set VERBOSITY sqlstate
 SELECT advisory.lock('billing', 'invoice:42', '0'); --> ERROR:  55P03
 SELECT advisory.lock('billing', 'invoice:42', '1ms'); --> ERROR:  55P03
 SELECT advisory.xact_lock_key(42, '1ms'); --> ERROR:  55P03
 \set VERBOSITY default
--- In seconds if these are whole.
-SELECT advisory.lock('billing', 'invoice:42', '1s');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 s
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
 -- An error is an error: the transaction has failed, but a savepoint saves it.
 BEGIN;
 SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
+\set VERBOSITY terse
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
---portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
+\set VERBOSITY default
 ROLLBACK TO s;
 SELECT advisory.holds('billing', 'other') AS other, advisory.holds('billing', 'invoice:42') AS this;
 --> t|f
@@ -235,5 +199,4 @@ SELECT advisory.try_xact_lock('billing', 'invoice:42'), advisory.try_xact_lock('
     advisory.try_xact_lock_key(42); --> t|t|t
 
 DROP TABLE items;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -43,5 +43,4 @@ SELECT array_agg(id) FROM items; --> {1,3}
 ROLLBACK PREPARED 'regress_advisory';
 SELECT advisory.try_xact_lock('ns', 'taken'); --> t
 DROP TABLE items;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -11,23 +11,18 @@ PREPARE TRANSACTION 'regress_advisory';
 RESET ROLE;
 
 ---- A label
+\set VERBOSITY terse
 SELECT advisory.lock_shared_key(42, '0', 'label');
 --> ERROR:  could not obtain advisory lock "label" without waiting
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 SELECT advisory.lock_shared_key(42, '0');
 --> ERROR:  could not obtain advisory lock "label" without waiting
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 
 ---- A savepoint
 BEGIN;
 SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
-SELECT advisory.lock('billing', 'invoice:42', '1ms');
---> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
---> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
---> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+\set VERBOSITY sqlstate
+SELECT advisory.lock('billing', 'invoice:42', '1ms'); --> ERROR:  55P03
 ROLLBACK TO s;
 SELECT advisory.hold_count('billing', 'other') AS other,
     advisory.hold_count('billing', 'invoice:42') AS this; --> 1|0
@@ -70,5 +65,4 @@ SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invo
 --> |regress_advisory_role|shared|transaction|t|regress_advisory|f|
 COMMIT PREPARED 'regress_advisory';
 DROP ROLE regress_advisory_role;
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

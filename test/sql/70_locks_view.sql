@@ -124,5 +124,4 @@ SELECT count(*) FROM advisory.locks a JOIN advisory.locks b USING (key) WHERE a.
 --> 3000
 SELECT advisory.unlock_all('many'); --> 3000
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -28,68 +28,32 @@ SELECT count(*) FROM no_columns;
 --> ERROR:  cannot read foreign table "no_columns"
 --> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
 --> HINT:  Use the view advisory.locks.
-SELECT * FROM some_columns;
---> ERROR:  cannot read foreign table "some_columns"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-SELECT * FROM other_types;
---> ERROR:  cannot read foreign table "other_types"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-SELECT * FROM more_columns;
---> ERROR:  cannot read foreign table "more_columns"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-SELECT * FROM one_dropped;
---> ERROR:  cannot read foreign table "one_dropped"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-SELECT * FROM one_other;
---> ERROR:  cannot read foreign table "one_other"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-SELECT * FROM the_same;
---> ERROR:  cannot read foreign table "the_same"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-COPY (SELECT * FROM other_types) TO STDOUT;
---> ERROR:  cannot read foreign table "other_types"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
-COPY other_types TO STDOUT;
---> ERROR:  cannot copy from foreign table "other_types"
---> HINT:  Try the COPY (SELECT ...) TO variant.
-EXPLAIN SELECT * FROM other_types;
---> ERROR:  cannot read foreign table "other_types"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
+-- The others as this one.
+\set VERBOSITY terse
+SELECT * FROM some_columns; --> ERROR:  cannot read foreign table "some_columns"
+SELECT * FROM other_types; --> ERROR:  cannot read foreign table "other_types"
+SELECT * FROM more_columns; --> ERROR:  cannot read foreign table "more_columns"
+SELECT * FROM one_dropped; --> ERROR:  cannot read foreign table "one_dropped"
+SELECT * FROM one_other; --> ERROR:  cannot read foreign table "one_other"
+SELECT * FROM the_same; --> ERROR:  cannot read foreign table "the_same"
+COPY (SELECT * FROM other_types) TO STDOUT; --> ERROR:  cannot read foreign table "other_types"
+COPY other_types TO STDOUT; --> ERROR:  cannot copy from foreign table "other_types"
+EXPLAIN SELECT * FROM other_types; --> ERROR:  cannot read foreign table "other_types"
 PREPARE reads AS SELECT more FROM more_columns;
-EXECUTE reads;
---> ERROR:  cannot read foreign table "more_columns"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
+EXECUTE reads; --> ERROR:  cannot read foreign table "more_columns"
 
 -- As a partition or an inheritance child.
 CREATE TABLE partitioned (pid text, database text) PARTITION BY LIST (pid);
 CREATE FOREIGN TABLE a_partition PARTITION OF partitioned FOR VALUES IN ('1') SERVER advisory_ext;
-SELECT database FROM partitioned;
---> ERROR:  cannot read foreign table "a_partition"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
+SELECT database FROM partitioned; --> ERROR:  cannot read foreign table "a_partition"
 CREATE TABLE parent (pid text, database text);
 CREATE FOREIGN TABLE a_child () INHERITS (parent) SERVER advisory_ext;
-SELECT database FROM parent;
---> ERROR:  cannot read foreign table "a_child"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
+SELECT database FROM parent; --> ERROR:  cannot read foreign table "a_child"
 
 -- On another server of the same wrapper.
 CREATE SERVER regress_advisory_server FOREIGN DATA WRAPPER advisory_ext;
 CREATE FOREIGN TABLE elsewhere () INHERITS (plain) SERVER regress_advisory_server;
-SELECT * FROM elsewhere;
---> ERROR:  cannot read foreign table "elsewhere"
---> DETAIL:  The foreign-data wrapper of extension "advisory_ext" does not support foreign tables other than its own.
---> HINT:  Use the view advisory.locks.
+SELECT * FROM elsewhere; --> ERROR:  cannot read foreign table "elsewhere"
 IMPORT FOREIGN SCHEMA advisory FROM SERVER advisory_ext INTO regress_advisory;
 --> ERROR:  foreign-data wrapper "advisory_ext" does not support IMPORT FOREIGN SCHEMA
 
@@ -101,6 +65,7 @@ SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 1
 RESET search_path;
 RESET ROLE;
 
+\set VERBOSITY default
 ---- The extension's own table, altered by its owner
 BEGIN;
 PREPARE looks AS SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();

@@ -520,6 +520,4 @@ SELECT count(*), count(known_as), min(known_as) FROM advisory.locks WHERE pid = 
 SELECT pg_advisory_unlock_all(); -->
 
 DROP FUNCTION public.known_as, public.known(bigint), public.known(int, int);
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory'
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -105,5 +105,4 @@ SELECT count(*) FROM advisory.pressure_by_backend WHERE state IS NOT NULL
 RESET ROLE;
 DROP ROLE regress_pressure;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

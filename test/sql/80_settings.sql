@@ -116,15 +116,12 @@ SELECT advisory.try_lock_all('ns', ARRAY['a', 'b']);
 --> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
 --> HINT:  Use advisory.try_xact_lock_all() instead.
 --> t
+\set VERBOSITY terse
 SELECT advisory.try_lock_any('ns', ARRAY['c']);
 --> WARNING:  session-level advisory lock taken with "advisory_ext.session_locks" set to "warn"
---> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
---> HINT:  Use advisory.try_xact_lock_any() instead.
 --> c
 CALL advisory.await_lock('ns', 'd');
 --> WARNING:  session-level advisory lock taken with "advisory_ext.session_locks" set to "warn"
---> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
---> HINT:  Use advisory.xact_lock() instead.
 BEGIN;
 SELECT advisory.xact_lock('ns', 'no warning'); --> t
 COMMIT;
@@ -147,15 +144,11 @@ SET advisory_ext.reentrant = off;
 SELECT advisory.lock('re', 'a');
 --> ERROR:  this session already holds advisory lock "re/a"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
-SELECT advisory.lock('re', 'a', '1s');
---> ERROR:  this session already holds advisory lock "re/a"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+\set VERBOSITY terse
+SELECT advisory.lock('re', 'a', '1s'); --> ERROR:  this session already holds advisory lock "re/a"
 SELECT advisory.lock_key(advisory.key('re', 'a'));
 --> ERROR:  this session already holds advisory lock "re/a"
---> DETAIL:  "advisory_ext.reentrant" is "off".
-CALL advisory.await_lock('re', 'a');
---> ERROR:  this session already holds advisory lock "re/a"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+CALL advisory.await_lock('re', 'a'); --> ERROR:  this session already holds advisory lock "re/a"
 SELECT advisory.try_lock('re', 'a'), advisory.try_lock('re', 'a', '1s'),
     advisory.try_lock_key(advisory.key('re', 'a')), advisory.try_lock('re', 'b'); --> f|f|f|t
 -- In either scope. Within a transaction, its own locks count, too, also those from before a
@@ -164,29 +157,27 @@ BEGIN;
 SELECT advisory.try_xact_lock('re', 'a'), advisory.try_xact_lock('re', 'c'),
     advisory.try_xact_lock('re', 'c'), advisory.try_lock('re', 'c'); --> f|t|f|f
 SAVEPOINT s;
-SELECT advisory.xact_lock('re', 'a');
---> ERROR:  this session already holds advisory lock "re/a"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+SELECT advisory.xact_lock('re', 'a'); --> ERROR:  this session already holds advisory lock "re/a"
 ROLLBACK TO s;
 SELECT advisory.try_xact_lock('re', 'c'), advisory.hold_count('re', 'a'); --> f|1
 COMMIT;
 -- Several at once: none of them, and in try_lock_any() only the others.
 SELECT advisory.try_lock_all('re', '{b,d}'), advisory.holds('re', 'd'); --> f|f
-SELECT advisory.lock_all('re', '{b,d}');
---> ERROR:  this session already holds advisory lock "re/b"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+SELECT advisory.lock_all('re', '{b,d}'); --> ERROR:  this session already holds advisory lock "re/b"
 SELECT advisory.try_lock_all('re', '{d,d}'); --> t
 SELECT * FROM advisory.try_lock_any('re', '{a,b,c,d,e}', 5);
 --> c
 --> e
+\set VERBOSITY default
 -- run(): the lock of this session is in the way as that of any other.
 CALL advisory.run('re', 'a', 'SELECT 1');
 --> NOTICE:  command was not run because advisory lock "re/a" is taken
 --> DETAIL:  This session already holds it.
 --> f
+\set VERBOSITY terse
 CALL advisory.run('re', 'a', 'SELECT 1', if_busy => 'error');
 --> ERROR:  this session already holds advisory lock "re/a"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+\set VERBOSITY default
 CALL advisory.run('re', 'job', $$DO 'BEGIN PERFORM advisory.lock(''re'', ''job''); END'$$);
 --> ERROR:  this session already holds advisory lock "re/job"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
@@ -204,9 +195,8 @@ SELECT advisory.acquire('re', 's', 3), advisory.acquire('re', 's', 3),
 -- A lock that was taken by the built-in functions counts.
 SELECT pg_advisory_lock(42), advisory.try_lock_key(42), advisory.try_lock_shared_key(42),
     advisory.unlock_all('re'); --> |f|t|9
-SELECT advisory.lock_key(42);
---> ERROR:  this session already holds advisory lock "42"
---> DETAIL:  "advisory_ext.reentrant" is "off".
+\set VERBOSITY terse
+SELECT advisory.lock_key(42); --> ERROR:  this session already holds advisory lock "42"
 SELECT pg_advisory_unlock_all(); -->
 SELECT advisory.lock('re', 'a'); --> t
 -- What was refused counts as failed.
@@ -232,5 +222,4 @@ SELECT advisory.lock_shared('re', 'a'), advisory.hold_count('re', 'a'), advisory
 --> t|3|3
 RESET advisory_ext.reentrant;
 
-SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
+SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0
