@@ -1,8 +1,8 @@
 -- advisory.activity: each lock on a line that can be read. Order and waiters are for the isolation
 -- tests.
 \pset format unaligned \pset tuples_only on
-SET application_name = 'activity';
--- Sessions of other tests may still be ending.
+-- Short, so that no text is cut because of sessions of other tests that are still ending.
+SET application_name = 'a';
 CREATE VIEW pg_temp.mine AS
     SELECT lock, slot, mode, pid = pg_backend_pid() AS me,
         replace(who, session_user, 'ROLE') AS who, state, waiting, held >= '0' AS held, blocked_by
@@ -15,13 +15,13 @@ SELECT pg_advisory_lock(12345), pg_advisory_lock(-1, -2147483648),
     pg_advisory_lock(advisory.key('billing', 'invoice:42')),
     pg_advisory_lock_shared(advisory.key('billing', 'by its key')); --> |||
 SELECT * FROM pg_temp.mine ORDER BY lock COLLATE "C";
---> "a label"||exclusive|t|ROLE@activity|active||t|
---> -1, -2147483648||exclusive|t|ROLE@activity|active|||
---> 12345 "Evolve: migration lock"||exclusive|t|ROLE@activity|active|||
---> 4238325935258488709||shared|t|ROLE@activity|active|||
---> 99999||exclusive|t|ROLE@activity|active||t|
---> billing/invoice:42||exclusive|t|ROLE@activity|active||t|
---> user/42||shared|t|ROLE@activity|active||t|
+--> "a label"||exclusive|t|ROLE@a|active||t|
+--> -1, -2147483648||exclusive|t|ROLE@a|active|||
+--> 12345 "Evolve: migration lock"||exclusive|t|ROLE@a|active|||
+--> 4238325935258488709||shared|t|ROLE@a|active|||
+--> 99999||exclusive|t|ROLE@a|active||t|
+--> billing/invoice:42||exclusive|t|ROLE@a|active||t|
+--> user/42||shared|t|ROLE@a|active||t|
 -- That a name has a slash, or looks like a number, is its own affair.
 SELECT advisory.unlock_all('billing'), advisory.unlock_all('user'); --> 1|1
 SELECT pg_advisory_unlock_all(); -->
