@@ -39,7 +39,7 @@ sub pool_server {
     my ($pool) = @_;
     my ($locks, $connections, $prepared) = split m{/}, $pool;
     my $server = own_server("max_locks_per_transaction=$locks", "max_connections=$connections",
-        "max_prepared_transactions=$prepared");
+        "max_prepared_transactions=$prepared", 'autovacuum=off');
     return ($server, session(server => $server)->run('CREATE EXTENSION advisory_ext'));
 }
 
@@ -53,6 +53,9 @@ sub pressure_of {
 # the usual formula says}
 sub fill_pool {
     my ($server, $look) = @_;
+    # A session that looked whether the server is there may still be ending.
+    $look->wait_until('nobody else has locks',
+        'SELECT count(*) = 0 FROM pg_locks WHERE pid <> pg_backend_pid()');
     my %result = (before => pressure_of($look), usual => $look->value($USUAL));
     my $hog = session(server => $server)->run($FILL);
     $result{filled} = $hog->value(q{SELECT current_setting('pool.filled')});
