@@ -49,7 +49,7 @@ sub race ($statement, $setting, $limit) {
     my $waiter = session();
     $waiter->run($setting) if $setting;
     $holder->value("SELECT advisory.lock('late', 'a')");
-    # When it has the lock and is about to turn off its timers (the second one without lock_timeout).
+    # When it has the lock and is about to turn off its timers (the second: without lock_timeout).
     my ($debugger, $gdb) =
         stop_at($waiter, 1.2 * $limit / 1000, 'disable_timeouts', 'disable_timeout');
     my $from = time;
