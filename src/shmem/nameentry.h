@@ -96,7 +96,7 @@ struct NameTable
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
-	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see count_pin() */
+	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see allow() */
 };
 
 /* Null until has_name_table() has found it. */

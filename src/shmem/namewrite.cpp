@@ -243,11 +243,12 @@ count_pin(int change) noexcept
 static bool
 is_within_share() noexcept
 {
+	if (my_pins < my_allowance)
+		return true;
+
 	int			before = my_allowance;
 	int64		room = setting::max_names * INT64CONST(3) / 4 - before;
 
-	if (my_pins < before)
-		return true;
 	allow(before + MODEST);
 	pg_memory_barrier();
 	for (int i = 0; i < proc_count(); i++)
