@@ -47,11 +47,8 @@ COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS
 
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT kind, key, database, slot, mode, pid, gid, state, granted, wait_start, waited, held,
-               blocked_by,
-               CASE WHEN database = current_database() THEN shown
-                    ELSE concat(coalesce(database, '(dropped)'), ': ', shown)
-               END AS what,
+        SELECT kind, key, database, lock, datid, high, low, objsubid, slot, mode, pid, gid, state,
+               granted, wait_start, waited, held, blocked_by,
                CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
                     ELSE role
@@ -60,14 +57,6 @@ CREATE VIEW advisory_internal.activity AS
                ROW (datid, high, low,
                     CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
         FROM advisory._locks
-        LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
-        LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
-        LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-        CROSS JOIN LATERAL (SELECT coalesce(lock, advisory_internal.unnamed(
-                                objsubid, high, low,
-                                (advisory_internal.known_as(
-                                    datid, objsubid, high, low, own, exact, is_start))[1],
-                                is_label)) AS shown) AS text
     ), waiting AS MATERIALIZED (
         -- The server shows this to those who may see the state, too.
         SELECT pid
@@ -89,8 +78,8 @@ CREATE VIEW advisory_internal.activity AS
     ), holder AS (
         SELECT *, NOT is_blocker
                AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
-        FROM (SELECT e.tag, what, slot, mode, pid, gid, who, state, held,
-                     b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
+        FROM (SELECT e.tag, database, lock, datid, high, low, objsubid, slot, mode, pid, gid, who,
+                     state, held, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
               FROM entry AS e
               LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since
                          FROM blocker
@@ -118,44 +107,51 @@ CREATE VIEW advisory_internal.activity AS
                    WHERE NOT granted AND kind = 'lease' AND database = current_database()
                    GROUP BY key) AS w ON w.key = l.key
         WHERE l.state <> 'expired'
-    ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, held, pids) AS (
-        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval,
-               held_by
+    ), line (rank, since, place, database, lock, datid, high, low, objsubid, slot, mode, pid, who,
+             state, waiting, held, pids) AS (
+        SELECT 1, wait_start, place, database, lock, datid, high, low, objsubid, slot, mode, pid,
+               who, state, waited, NULL::interval, held_by
         FROM shown_waiter
         WHERE place <= 10
         UNION ALL
         -- The eleventh stands for the others, of whom it has waited longest.
-        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL,
-               waited, NULL, held_by
+        SELECT 1, tenth_start, place, current_database(), concat('(', others, ' more)'), NULL, NULL,
+               NULL, NULL, NULL, NULL, NULL, NULL, NULL, waited, NULL, held_by
         FROM shown_waiter
         WHERE place = 11
         UNION ALL
-        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid,
-               who,
+        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, database, lock, datid,
+               high, low, objsubid, slot, mode, pid, who,
                CASE WHEN pid IN (SELECT pid FROM waiting) THEN 'waiting' ELSE state END,
                NULL, held, NULL
         FROM holder
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT 3, NULL, NULL, concat('(', count(*), ' locks)'), NULL, NULL, pid, who, state, NULL,
-               max(held), NULL
+        SELECT 3, NULL, NULL, current_database(), concat('(', count(*), ' locks)'), NULL, NULL,
+               NULL, NULL, NULL, NULL, pid, who, state, NULL, max(held), NULL
         FROM holder
         WHERE is_one_of_many
         GROUP BY pid, gid, who, state
         UNION ALL
-        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, lock, NULL, 'lease', NULL,
-               owner, state, NULL,
+        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, current_database(), lock, NULL,
+               NULL, NULL, NULL, NULL, 'lease', NULL, owner, state, NULL,
                clock_timestamp() - acquired_at, NULL
         FROM lease
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT 3, NULL, NULL, concat('(', count(*), ' leases)'), NULL, 'lease', NULL, NULL, NULL,
-               NULL, clock_timestamp() - min(acquired_at), NULL
+        SELECT 3, NULL, NULL, current_database(), concat('(', count(*), ' leases)'), NULL, NULL,
+               NULL, NULL, NULL, 'lease', NULL, NULL, NULL, NULL,
+               clock_timestamp() - min(acquired_at), NULL
         FROM lease
         WHERE is_one_of_many
         HAVING count(*) > 0
     ), narrow AS MATERIALIZED (
-        SELECT rank, since, place, lock, slot,
+        -- Names and known uses are looked up for what is shown, not for each of many locks.
+        SELECT rank, since, place,
+               CASE WHEN database = current_database() THEN what
+                    ELSE concat(coalesce(database, '(dropped)'), ': ', what)
+               END AS lock,
+               slot,
                CASE WHEN length(mode) > 9 THEN advisory_internal.cut(mode, 9) ELSE mode END AS mode,
                pid, who,
                replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
@@ -166,8 +162,16 @@ CREATE VIEW advisory_internal.activity AS
                -- Three processes, or two if their numbers are long.
                concat(array_to_string(pids[:shown], ','),
                       ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
-        FROM line,
-             LATERAL (SELECT least(cardinality(pids),
+        FROM line
+        LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+        LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+        LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+        CROSS JOIN LATERAL (SELECT coalesce(lock, advisory_internal.unnamed(
+                                objsubid, high, low,
+                                (advisory_internal.known_as(
+                                    datid, objsubid, high, low, own, exact, is_start))[1],
+                                is_label))) AS text (what)
+        CROSS JOIN LATERAL (SELECT least(cardinality(pids),
                                    CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2
                                         ELSE 3
                                    END)) AS few (shown)

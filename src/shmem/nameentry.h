@@ -40,6 +40,10 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	dsa_pointer long_text;		/* invalid if inline_text is enough */
 	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
 
+	bool		is_of(Oid database, Key its_key) const noexcept
+	{
+		return key.key == its_key && key.database == database;
+	}
 	bool		is_label() const noexcept
 	{
 		return ns_length == 0;
@@ -155,7 +159,7 @@ visit_key(Oid database, Key key, Visit visit)
 	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
 	{
 		entry = entry_of(i);
-		if (entry->key.key == key && entry->key.database == database)
+		if (entry->is_of(database, key))
 			visit(i, entry);
 	}
 }

@@ -24,7 +24,16 @@ copy_entry(int number)
 	copy->counts = entry->counts();
 	copy->reference = reference_to(number);
 	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
-	stats_copy(&entry->stats, &copy->stats);
+	return copy;
+}
+
+/* The same with the statistics. */
+static KnownName *
+copy_with_stats(int number)
+{
+	KnownName  *copy = copy_entry(number);
+
+	stats_copy(&entry_of(number)->stats, &copy->stats);
 	return copy;
 }
 
@@ -40,10 +49,13 @@ make_fit(KnownName *known)
 	return known;
 }
 
-/* Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0. */
+/*
+ * Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0.  Not
+ * searched for if the one that is referred to is a name of the key: that is the highest then.
+ */
 template <typename Rank>
 static KnownName *
-find_best(Oid database, Key key, Rank rank)
+find_best(Oid database, Key key, const NameReference &used, Rank rank)
 {
 	int			best = NO_ENTRY;
 	int			best_rank = 0;
@@ -51,15 +63,19 @@ find_best(Oid database, Key key, Rank rank)
 	if (!has_name_table())
 		return nullptr;
 	lock_names(LW_SHARED);
-	visit_key(database, key, [&](int number, NameEntry *entry) {
-		int			its_rank = rank(number, entry);
+	if (used.generation != 0 && used == reference_to(used.number) &&
+		entry_of(used.number)->is_of(database, key) && !entry_of(used.number)->is_label())
+		best = used.number;
+	else
+		visit_key(database, key, [&](int number, NameEntry *entry) {
+			int			its_rank = rank(number, entry);
 
-		if (its_rank > best_rank)
-		{
-			best = number;
-			best_rank = its_rank;
-		}
-	});
+			if (its_rank > best_rank)
+			{
+				best = number;
+				best_rank = its_rank;
+			}
+		});
 
 	KnownName  *copy = best != NO_ENTRY ? copy_entry(best) : nullptr;
 
@@ -70,7 +86,7 @@ find_best(Oid database, Key key, Rank rank)
 const KnownName *
 name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 {
-	return find_best(database, key, [&](int number, NameEntry *entry) {
+	return find_best(database, key, used.name, [&](int number, NameEntry *entry) {
 		bool		is_own = used.name == reference_to(number) || entry->has_given(prepared_owner);
 
 		if (!entry->is_label())
@@ -82,7 +98,7 @@ name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 const KnownName *
 name_find_other(const GivenName &name)
 {
-	return find_best(MyDatabaseId, name.key, [&](int, NameEntry *entry) {
+	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int, NameEntry *entry) {
 		if (entry->ns() == name.ns && entry->name() == name.name)
 			return 0;
 		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
@@ -122,7 +138,7 @@ name_read_all()
 		return NIL;
 	visit_entries([&](int number, NameEntry *entry) {
 		if (entry->is_live)
-			read = lappend(read, copy_entry(number));
+			read = lappend(read, copy_with_stats(number));
 	});
 
 	/* A name that was evicted meanwhile is in the sums now. */
@@ -137,7 +153,7 @@ name_read_all()
 	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
 	{
 		if (entry_of(i)->key.database == MyDatabaseId)
-			names = lappend(names, copy_entry(i));
+			names = lappend(names, copy_with_stats(i));
 	}
 	unlock_names();
 	foreach(cell, names)

@@ -95,7 +95,7 @@ struct KnownName
 	bool		counts;			/* false for a label that no holder or waiter gave */
 	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
-	NameStats	stats;
+	NameStats	stats;			/* only from name_read_all() */
 };
 
 /*
