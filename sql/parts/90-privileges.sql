@@ -24,7 +24,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Default privileges do not apply to schemas and relations: who has TRIGGER could attach functions.
+-- Default privileges do not apply: who has TRIGGER could attach functions, and who has EXECUTE could
+-- end leases of others.  But where they take EXECUTE on functions from PUBLIC, that is respected.
 DO $$
 DECLARE
     granted record;
@@ -32,14 +33,17 @@ BEGIN
     FOR granted IN
         SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
         FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass,
-                     relowner, relacl
+                     relowner, relacl, relnamespace::regnamespace
               FROM pg_class
-              WHERE relnamespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace)
               UNION ALL
-              SELECT 'SCHEMA ' || nspname, nspowner, nspacl
-              FROM pg_namespace WHERE nspname IN ('advisory', 'advisory_internal'))
-            AS o (object, owner, privileges), aclexplode(privileges)
-        WHERE grantee <> owner
+              SELECT 'ROUTINE ' || oid::regprocedure, proowner, proacl, pronamespace::regnamespace
+              FROM pg_proc
+              UNION ALL
+              SELECT 'SCHEMA ' || nspname, nspowner, nspacl, oid::regnamespace
+              FROM pg_namespace)
+            AS o (object, owner, privileges, namespace), aclexplode(privileges)
+        WHERE namespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace)
+            AND grantee <> owner AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;

@@ -273,15 +273,18 @@ for my $role ($creator, $owner) {
 {
     my $database = database_of_owner('granted');
     my $watch = session(database => $database);
-    $watch->run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO $creator",
-        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO $creator", "ALTER DEFAULT PRIVILEGES
-        GRANT ALL ON SCHEMAS TO $creator", 'CREATE EXTENSION advisory_ext');
+    my @defaults = qw(TABLES SEQUENCES SCHEMAS FUNCTIONS);
+    $watch->run(map({ "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO $creator" } @defaults),
+        'CREATE EXTENSION advisory_ext');
     $watch->shows(q{SELECT count(*) FROM pg_class, aclexplode(relacl)
         WHERE relnamespace::regnamespace::text LIKE 'advisory%' AND (relkind IN ('r', 'S')
         OR privilege_type <> 'SELECT') AND grantee = ?::regrole}, 0, 'default privileges do not '
         . 'apply to the tables, and let nobody attach triggers to the views', $creator);
     $watch->shows(q{SELECT has_schema_privilege(?, 'advisory', 'CREATE')}, 0,
         'nor to the schema', $creator);
+    $watch->shows(q{SELECT count(*) FROM pg_proc, aclexplode(proacl)
+        WHERE pronamespace::regnamespace::text LIKE 'advisory%' AND grantee = ?::regrole}, 0,
+        'nor to the functions', $creator);
     $watch->run("GRANT ALL ON ALL TABLES IN SCHEMA advisory TO $creator",
         'CREATE TABLE public.sprung (by name)', 'GRANT ALL ON public.sprung TO PUBLIC');
     my $session = session(database => $database, role => $creator)->run('CREATE SCHEMA mine',
@@ -315,9 +318,7 @@ for my $role ($creator, $owner) {
     $session->run('INSERT INTO advisory.fences VALUES (1, 1)');
     is($watch->value('SELECT DISTINCT by FROM sprung'), $creator,
         'where the role itself writes, it does');
-    $watch->run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM $creator",
-        "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM $creator",
-        "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM $creator");
+    $watch->run(map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM $creator" } @defaults);
     $_->disconnect for $session, $watch;
     $admin->run(qq{DROP DATABASE "$database" WITH (FORCE)});
 }
