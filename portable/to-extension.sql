@@ -35,7 +35,8 @@ BEGIN
     -- fails.
     LOCK TABLE advisory._claims, advisory.fences, advisory.key_labels IN ACCESS EXCLUSIVE MODE;
     -- A job with once_per could not record its end.
-    SELECT string_agg(namespace || '/' || name, ', ') INTO job FROM advisory._claims AS c
+    SELECT advisory._printable(string_agg(namespace || '/' || name, ', ')) INTO job
+    FROM advisory._claims AS c
     WHERE finished_at IS NULL AND claimed_at IS NOT NULL
         AND EXISTS (
             SELECT FROM advisory._keys AS k
@@ -103,7 +104,8 @@ EXCEPTION WHEN dependent_objects_still_exist THEN
     GET STACKED DIAGNOSTICS objects = PG_EXCEPTION_DETAIL;
     RAISE EXCEPTION USING ERRCODE = '2BP01',
         MESSAGE = 'other objects are in schema advisory, or depend on it',
-        DETAIL = objects,
+        -- The names of objects may have line breaks, too.
+        DETAIL = advisory_portable._printable(replace(objects, E'\n', '; ')),
         HINT = 'Drop or move them, run this file again, and create them again.';
 END $$;
 COMMIT;

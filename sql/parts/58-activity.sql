@@ -250,7 +250,8 @@ CREATE FUNCTION advisory_internal.blockers()
         slot integer,
         key bigint,
         key1 integer,
-        key2 integer)
+        key2 integer,
+        transaction xid)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -271,13 +272,19 @@ CREATE VIEW advisory.blockers AS
                after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           -- No statement can name a prepared transaction whose identifier is shown with special
-           -- characters replaced.
+           -- Each statement ends what is shown here, or nothing.  None can name a prepared
+           -- transaction whose identifier is shown with special characters replaced.
            CASE WHEN b.gid IS NOT NULL
-                THEN 'ROLLBACK PREPARED ' || quote_literal(p.gid) || ';'
+                THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
+                    || ';'
                     || coalesce(' -- in database ' || quote_ident(other_database), '')
                 WHEN b.pid IS NULL AND is_named
-                THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
+                THEN format('SELECT advisory.break_lease(%L, %L', b.namespace, b.name)
+                    || coalesce(', ' || l.token || ');', ') FROM advisory.leases WHERE '
+                           || format('(namespace, name, acquired_at) = (%L, %L, ', b.namespace,
+                                     b.name)
+                           || quote_literal(to_char(l.acquired_at AT TIME ZONE 'UTC',
+                                                    'YYYY-MM-DD HH24:MI:SS.US+00')) || ');')
                 -- These two end the session only if it still holds the lock.  Long names would not
                 -- fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named
@@ -295,7 +302,7 @@ CREATE VIEW advisory.blockers AS
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL
                                     THEN advisory.key(b.namespace, b.name) = b.key
                                END) AS named (is_named)
-    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.transaction = b.transaction
     LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL
         AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;

@@ -151,26 +151,26 @@ CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
 COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
     'true if the lease of this role has this token, or error 55000';
 
-CREATE FUNCTION advisory.break_lease(namespace text, name text)
+CREATE FUNCTION advisory.break_lease(namespace text, name text, token bigint DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end the lease of any owner, and its lock_delay';
+COMMENT ON FUNCTION advisory.break_lease(text, text, bigint) IS
+    'end the lease of any owner, or only the one with this token';
 
-CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
+CREATE FUNCTION advisory.break_lease(namespace text, id bigint, token bigint DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end the lease of any owner, and its lock_delay';
+COMMENT ON FUNCTION advisory.break_lease(text, bigint, bigint) IS
+    'end the lease of any owner, or only the one with this token';
 
-CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
+CREATE FUNCTION advisory.break_lease(namespace text, id uuid, token bigint DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end the lease of any owner, and its lock_delay';
+COMMENT ON FUNCTION advisory.break_lease(text, uuid, bigint) IS
+    'end the lease of any owner, or only the one with this token';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval,
                                       timeout interval DEFAULT NULL, owner text DEFAULT NULL,

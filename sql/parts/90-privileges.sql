@@ -60,15 +60,15 @@ GRANT SELECT ON advisory_internal.exact_uses, advisory_internal.key_ranges,
     advisory_internal.own_uses, advisory_internal.range_starts TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.stats_reset(), advisory.tokens_above(bigint),
     advisory_internal.begin_era(),
-    advisory.break_lease(text, text), advisory.break_lease(text, bigint),
-    advisory.break_lease(text, uuid), advisory.unclaim(text, text, timestamptz),
+    advisory.break_lease(text, text, bigint), advisory.break_lease(text, bigint, bigint),
+    advisory.break_lease(text, uuid, bigint), advisory.unclaim(text, text, timestamptz),
     advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
     FROM PUBLIC;
 
 -- The owner of the database ends leases and windows of others, and may let others do that.
 GRANT EXECUTE ON FUNCTION
-    advisory.break_lease(text, text), advisory.break_lease(text, bigint),
-    advisory.break_lease(text, uuid), advisory.unclaim(text, text, timestamptz),
+    advisory.break_lease(text, text, bigint), advisory.break_lease(text, bigint, bigint),
+    advisory.break_lease(text, uuid, bigint), advisory.unclaim(text, text, timestamptz),
     advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
     TO pg_database_owner WITH GRANT OPTION;
 -- It can dump and restore the rows, and delete those of names that are no longer used.

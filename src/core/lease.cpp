@@ -315,12 +315,13 @@ lease_take(Lease *lease, Timeout timeout)
 
 /* ---- For its owner ---- */
 
-/* Read the lease.  Is it this one, and may the current user use it?  ANY_TOKEN: is there one? */
+/* Read the lease.  Is it this one, and may the current user use it? */
 static bool
-find_lease(Key key, int64 token, LeaseRow *lease)
+find_lease(Key key, int64 token, bool of_any_role, LeaseRow *lease)
 {
 	*lease = lease_row_read(key, false);
-	return lease->is_there && (token == ANY_TOKEN || (lease->token == token && lease->is_mine()));
+	return lease->is_there && (token == ANY_TOKEN || lease->token == token) &&
+		(of_any_role || lease->is_mine());
 }
 
 /* Wait for the lease's lock, as its owner.  The views and the errors show for what. */
@@ -354,7 +355,8 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
  * No lock on the table is kept while this session waits.
  */
 static bool
-find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease,
+					bool of_any_role = false)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_found = false;
@@ -362,7 +364,7 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	CachedName *cached;
 
 	keeping_locks_if([&]() {
-		is_found = find_lease(name.key, token, lease);
+		is_found = find_lease(name.key, token, of_any_role, lease);
 		return false;
 	});
 	if (!is_found)
@@ -371,7 +373,7 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	is_found = keeping_locks_if([&]() {
 		if (!lock_lease(name.key, mode, true))
 			wait_for_others(name, mode, cached);
-		return find_lease(name.key, token, lease);
+		return find_lease(name.key, token, of_any_role, lease);
 	});
 	if (is_found && !was_held)
 		at_end(cached, false);
@@ -403,14 +405,14 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	return lease_row_renew(lease, ttl);
 }
 
-bool
-lease_end(const LockName &name, int64 token)
+static bool
+end(const LockName &name, int64 token, bool of_any_role)
 {
 	LeaseRow	lease;
 	CachedName *cached;
 
-	lease_check_can_change(token == ANY_TOKEN ? "advisory.break_lease()" : "advisory.end_lease()");
-	if (!find_and_lock_lease(name, token, ExclusiveLock, &lease))
+	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
+	if (!find_and_lock_lease(name, token, ExclusiveLock, &lease, of_any_role))
 		return false;
 	cached = name_ask(name);
 	at_end(cached, true);
@@ -420,6 +422,18 @@ lease_end(const LockName &name, int64 token)
 		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
 				  Min(lease.ends_at, GetCurrentTimestamp()));
 	return true;
+}
+
+bool
+lease_end(const LockName &name, int64 token)
+{
+	return end(name, token, false);
+}
+
+bool
+lease_break(const LockName &name, int64 token)
+{
+	return end(name, token, true);
 }
 
 void

@@ -113,14 +113,24 @@ renew(FunctionCallInfo fcinfo)
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }
 
-template <By by, bool is_of_any_owner>
+template <By by>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(lease_end(name, is_of_any_owner
-							 ? ANY_TOKEN : token_argument(fcinfo, next_argument(by))));
+	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
+}
+
+template <By by>
+static Datum
+break_lease(FunctionCallInfo fcinfo)
+{
+	LockName	name = lease_name_argument(fcinfo, by);
+	bool		is_any = PG_ARGISNULL(next_argument(by));
+
+	PG_RETURN_BOOL(lease_break(name, is_any
+							   ? ANY_TOKEN : token_argument(fcinfo, next_argument(by))));
 }
 
 template <By by>
@@ -137,8 +147,8 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
 
 }								/* namespace advisory */

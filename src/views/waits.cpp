@@ -309,6 +309,7 @@ show_blockers(ReturnSetInfo *result)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
 		add_name_columns(row, tag,
 						 tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
+		row.add(TransactionIdGetDatum(lock.xid), session.gid == nullptr);
 		row.put(result);
 	});
 }

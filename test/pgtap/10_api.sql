@@ -65,7 +65,7 @@ INSERT INTO expected
             'ttl interval DEFAULT NULL::interval', 'timestamp with time zone'),
         ('end_lease', 'namespace text, %s, token bigint', 'boolean'),
         ('check_lease', 'namespace text, %s, token bigint', 'boolean'),
-        ('break_lease', 'namespace text, %s', 'boolean'),
+        ('break_lease', 'namespace text, %s, token bigint DEFAULT NULL::bigint', 'boolean'),
         ('claim', 'namespace text, %s, every interval, window_start timestamp with time zone '
             'DEFAULT NULL::timestamp with time zone', 'timestamp with time zone'),
         ('unclaim', 'namespace text, %s, window_start timestamp with time zone', 'boolean')

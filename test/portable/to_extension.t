@@ -55,6 +55,7 @@ $owner->run(
     'CREATE INDEX by_key ON invoice (advisory.key(\'invoice\', name))',
     'CREATE VIEW mine AS SELECT pid FROM advisory.locks',
     'CREATE VIEW advisory.own AS SELECT 1 AS one',
+    qq(CREATE VIEW "forged\nHINT:  Run it again" AS SELECT pid FROM advisory.locks),
     'CREATE FUNCTION advisory.own() RETURNS int LANGUAGE sql AS \'SELECT 1\'');
 $before = state_of($owner);
 my $said = move($name);
@@ -66,10 +67,11 @@ like($said, $_, '... which are named') for qr/trigger fence on table (public\.)?
     qr/view advisory_portable\.own/, qr/function advisory_portable\.own\(\)/;
 unlike($said, qr/_portable\.(try_lock|unlock|claim|_window|waits)/, '... and no others');
 like($said, qr/HINT:  Drop or move them/, '... with what to do');
+unlike($said, qr/^HINT:  Run it again/m, '... and a name makes no line of its own');
 unchanged('with objects of others');
 move($name, 'portable_owner', '-v', 'ON_ERROR_STOP=0');
 unchanged('... also if psql goes on after errors');
-$owner->run('DROP VIEW mine, advisory.own', 'DROP FUNCTION advisory.own()', 'DROP TABLE invoice');
+$owner->run(qq(DROP VIEW mine, advisory.own, "forged\nHINT:  Run it again"), 'DROP FUNCTION advisory.own()', 'DROP TABLE invoice');
 $before = state_of($owner);
 
 $admin->run('CREATE ROLE move_nobody LOGIN');

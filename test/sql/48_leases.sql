@@ -249,7 +249,7 @@ SELECT advisory.renew_lease('leases', 'of b', :b_token),
 RESET ROLE;
 SELECT advisory.end_lease('leases', 'of b', :b_token) AS by_a_superuser; --> t
 -- The owner of the database may break leases, and grants that.
-GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO regress_lease_b;
+GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) TO regress_lease_b;
 SET ROLE regress_lease_a;
 SELECT token > 0 AS token FROM advisory.lease('leases', 'of a', '1h', lock_delay => '366 days');
 --> t
@@ -258,6 +258,6 @@ SELECT advisory.break_lease('leases', 'of a'), advisory.break_lease('leases', 'o
 --> t|f
 SELECT token > 0 AS token FROM advisory.try_lease('leases', 'of a', '1h'); --> t
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION advisory.break_lease(text, text) FROM regress_lease_b;
+REVOKE EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) FROM regress_lease_b;
 DELETE FROM advisory._leases;
 DROP ROLE regress_lease_a, regress_lease_b;

@@ -5,11 +5,13 @@
 use utf8;
 use AdvisoryTest;
 
-my $server = own_server('max_prepared_transactions=3', 'max_connections=60');
+my $server = own_server('max_prepared_transactions=4', 'max_connections=60');
 sub there { return session(server => $server, @_) }
 my $look = there(application => 'look');
 $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE "oth er"', 'CREATE ROLE app LOGIN',
-    'CREATE ROLE nobody LOGIN', 'CREATE TABLE item (id int PRIMARY KEY, n int)',
+    'CREATE ROLE nobody LOGIN', 'CREATE ROLE oncall LOGIN IN ROLE pg_read_all_stats',
+    'GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) TO oncall',
+    'CREATE TABLE item (id int PRIMARY KEY, n int)',
     'INSERT INTO item VALUES (1, 0), (2, 0)', 'GRANT ALL ON item TO PUBLIC');
 my $there = there(database => 'oth er')->run('CREATE EXTENSION advisory_ext');
 
@@ -155,10 +157,12 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         my ($database, $gid, $remedy) = @$case;
         my $doer = there(database => $database)->run('CREATE EXTENSION IF NOT EXISTS advisory_ext',
             'BEGIN', "SELECT advisory.xact_lock('q', 'odd')", "PREPARE TRANSACTION $gid");
+        # Its identifier is what is shown of the other one.
+        $doer->run('BEGIN', 'SELECT 1', q(PREPARE TRANSACTION 'a?b'));
         my $waiter = waiter("SELECT advisory.lock('q', 'odd')", database => $database);
         $look->shows('SELECT remedy FROM advisory.blockers', $remedy // 'NULL',
             "the remedy of a prepared transaction $gid");
-        $doer->run("ROLLBACK PREPARED $gid");
+        $doer->run("ROLLBACK PREPARED $gid", q(ROLLBACK PREPARED 'a?b'));
         $waiter->finish;
         end_of($doer, $waiter);
     }
@@ -189,19 +193,30 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
 # ---- Leases --------------------------------------------------------------------------------------
 
 {
-    my $owner = there(role => 'app')
-        ->run("SELECT advisory.lease('leader', 'of ''it', '1 hour', owner => 'host-1')");
+    my $owner = there(role => 'app');
+    my $token = $owner->value("SELECT token
+        FROM advisory.lease('leader', 'of ''it', '1 hour', owner => 'host-1')");
     end_of($owner);
     my @waiters = map { waiter("SELECT advisory.lease('leader', 'of ''it', '1 hour')") } 1 .. 3;
     is_deeply($look->rows($ROWS), [ [ undef, 'host-1', 'held', 1, "lease leader/of 'it",
-            3, 1, q(SELECT advisory.break_lease('leader', 'of ''it');) ] ],
+            3, 1, "SELECT advisory.break_lease('leader', 'of ''it', $token);" ] ],
         'a lease, whose owner is gone');
     my $nobody = there(role => 'nobody');
     $nobody->shows('SELECT who, state, since, waiters, remedy FROM advisory.blockers',
         'NULL|NULL|NULL|3|NULL', 'who may not see its name cannot end it');
-    cures('a lease', "lease leader/of 'it", q(SELECT advisory.break_lease('leader', 'of ''it');),
-        shift @waiters);
-    end_of($nobody, @waiters);
+    cures('a lease', "lease leader/of 'it", "SELECT advisory.break_lease('leader', 'of ''it', "
+        . "$token);", shift @waiters);
+    $look->shows("SELECT advisory.break_lease('leader', 'of ''it', $token)", 0,
+        'which does not end the lease that somebody else has by now');
+    # Who sees its name, but not its token.
+    my $oncall = there(role => 'oncall');
+    my $remedy = $oncall->value('SELECT remedy FROM advisory.blockers');
+    like($remedy, qr/^SELECT advisory\.break_lease\('leader', 'of ''it'\) FROM advisory.leases WHERE/,
+        'a remedy without a token');
+    $oncall->shows($remedy, 1, '... ends the lease');
+    wait_until('the next one has it', sub { grep { $_->is_done } @waiters });
+    $oncall->shows($remedy, [], '... and no other');
+    end_of($nobody, $oncall, @waiters);
     $look->run(q(SELECT advisory.break_lease('leader', 'of ''it')));
 }
 

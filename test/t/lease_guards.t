@@ -240,7 +240,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $dbo->value("SELECT token FROM advisory.lease('l', 'broken', '1h', lock_delay => '366 days')");
     $oncall->fails("SELECT advisory.break_lease('l', 'broken')", '42501',
         'not everybody may break a lease');
-    $dbo->run('GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO oncall');
+    $dbo->run('GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) TO oncall');
     $oncall->shows("SELECT advisory.break_lease('l', 'broken')", 1,
         '... but those to whom the owner of the database grants it');
     isnt(try_lease($oncall, 'broken'), undef, '... and nothing is left of it');
