@@ -5,6 +5,7 @@ use FindBin;
 use AdvisoryTest;
 use Encode qw(decode_utf8);
 use POSIX qw(setsid dup2);
+use Time::HiRes qw(sleep);
 
 my $WITH_LOCK = "$FindBin::Bin/../../examples/shell/with_lock";
 
@@ -81,8 +82,9 @@ is(done('a', 'b', '--', '/nowhere')->{code}, 127, 'one that is not there');
 is(done('a', 'b', '--', 'perl', '-e', 'print scalar @ARGV, join "|", @ARGV', 'a b', '', '*',
     '--')->{out}, '4a b||*|--', 'arguments stay as they are');
 my @files = ('sh', '-c', 'ls /proc/$$/fd');
-is(done('a', 'b', '--', @files)->{out}, end(begin({}, @files))->{out},
-    'the command has no pipe of psql');
+my ($has, $had) = map { scalar split /\n/, $_->{out} } done('a', 'b', '--', @files),
+    end(begin({}, @files));
+is($has, $had + 1, 'the command has one pipe more');
 is(done('a', 'b', '--', 'sh', '-c', 'echo "${PGAPPNAME-none}"')->{out}, "none\n",
     'nor its environment');
 
@@ -217,10 +219,20 @@ for my $signal (2, 3) {
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo $$; exec sleep 60');
     my ($command) = line_of($program) =~ /(\d+)/;
     kill 'KILL', $program->{pid};
-    wait_until('the lock is free', sub { !is_locked('backup', 'nightly') }, 10);
-    pass('when with_lock is killed, the lock is free');
+    waitpid $program->{pid}, 0;
+    sleep 0.5;
+    ok(is_locked('backup', 'nightly'), 'when with_lock is killed, its command has the lock');
     kill 'TERM', $command;
-    end($program);
+    wait_until('the lock is free', sub { !is_locked('backup', 'nightly') }, 10);
+    pass('... until it ends');
+}
+{
+    my $end = done('backup', 'nightly', '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!');
+    is($end->{code}, 0, 'a command that leaves a process running');
+    $look->wait_until('the connection is closed', q(SELECT count(*) = 0 FROM pg_stat_activity
+            WHERE application_name LIKE 'with_lock %'));
+    ok(!is_locked('backup', 'nightly'), '... does not leave the lock');
+    kill 'TERM', $end->{out};
 }
 {
     $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
