@@ -130,4 +130,11 @@ CREATE FUNCTION advisory.can_fit(n integer)
     AS 'MODULE_PATHNAME', 'advisory_can_fit'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.can_fit(integer) IS
-    'would n more locks fit into the lock table? an estimate for now';
+    'can this session take n more locks, as full as the lock table is now?';
+
+CREATE FUNCTION advisory.max_locks_for(n integer)
+    RETURNS integer
+    AS 'MODULE_PATHNAME', 'advisory_max_locks_for'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION advisory.max_locks_for(integer) IS
+    'max_locks_per_transaction with which a session can take n more';

@@ -51,11 +51,8 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 		return;
 
 	PoolState	pool = read_pool();
-	int64		locks = pool.capacity.locks * limit / 100 - pool.use.locks;
-	int64		holders = pool.capacity.holders * limit / 100 - pool.use.holders;
-	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
 
-	until_look = Min(part, MOST_BETWEEN_LOOKS);
+	until_look = Min(pool_room(pool, limit) / PART_OF_ROOM, MOST_BETWEEN_LOOKS);
 	if (pool_percent_used(pool) <= limit)
 		return;
 	if (request != nullptr &&
@@ -82,6 +79,16 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 			 errhint("Release locks, or protect several things by one lock. To hold this many "
 					 "locks, increase max_locks_per_transaction and restart the server."),
 			 set_lock_fields(name)));
+}
+
+int64
+pool_limit_room(const PoolState &pool)
+{
+	int			held = held_count_locks() + count_my_lease_locks();
+
+	if (setting::pool_limit == 0)
+		return PG_INT64_MAX;
+	return Max(max_locks_per_xact - held, pool_room(pool, setting::pool_limit));
 }
 
 /* ---- A lock ---- */

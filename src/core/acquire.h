@@ -12,6 +12,8 @@
 namespace advisory
 {
 
+struct PoolState;
+
 /*
  * Take a lock or a slot, waiting at most as long as the timeout or lock_timeout says.
  *
@@ -50,5 +52,8 @@ int			lock_must(const LockRequest &request, Timeout timeout);
  * cancellation).
  */
 void		check_pool_limit(const LockName &name, const LockRequest *request = nullptr);
+
+/* How many further locks the guard lets this session take, as full as the table is now. */
+int64		pool_limit_room(const PoolState &pool);
 
 }								/* namespace advisory */

@@ -217,6 +217,15 @@ pool_percent_used(const PoolState &pool) noexcept
 }
 
 int64
+pool_room(const PoolState &pool, int percent) noexcept
+{
+	int64		locks = pool.capacity.locks * percent / 100 - pool.use.locks;
+	int64		holders = pool.capacity.holders * percent / 100 - pool.use.holders;
+
+	return Max(Min(locks, holders), 0);
+}
+
+int64
 pool_guaranteed_for(const PoolState &pool, double percent) noexcept
 {
 	int64		guaranteed = guaranteed_locks();

@@ -41,6 +41,9 @@ PoolState	read_pool();
 /* How full the fuller one of the tables is, in percent. */
 double		pool_percent_used(const PoolState &pool) noexcept;
 
+/* How many further locks, with one holder each, fit until that is this percentage; at least 0. */
+int64		pool_room(const PoolState &pool, int percent) noexcept;
+
 /*
  * How many locks the server's formula has to give for the present use to be less than
  * this percentage of what fits: some percent too high rather than too low.

@@ -69,29 +69,7 @@ name_of_role(FunctionCallInfo fcinfo)
 	PG_RETURN_DATUM(text_datum(name));
 }
 
-/* can_fit(n integer) */
-static Datum
-can_fit(FunctionCallInfo fcinfo)
-{
-	int32		n;
-
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("number of locks must not be null")));
-	n = PG_GETARG_INT32(0);
-	if (n < 0)
-		raise_invalid("number of locks must not be negative");
-
-	PoolState	pool = read_pool();
-
-	if (!pool.is_known)
-		PG_RETURN_NULL();
-	PG_RETURN_BOOL(n <= pool.capacity.locks - pool.use.locks);
-}
-
 ADVISORY_SQL_FUNCTION(advisory_pressure, rows_function<show_pressure>);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
-ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 
 }								/* namespace advisory */

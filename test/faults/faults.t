@@ -110,7 +110,8 @@ my @cases = (
     (map {
         { call => "SELECT * FROM advisory.$_" }
     } qw(locks activity waits wait_tree() semaphores leases claims leaks stats directory
-        settings pressure pressure_by_backend pressure_by_type can_fit(1) edition() version())),
+        settings pressure pressure_by_backend pressure_by_type can_fit(1)
+        max_locks_for(1) edition() version())),
     { call => q(SELECT * FROM advisory.known_keys WHERE key = 1) },
     { call => q(SELECT advisory.stats_reset()) },
 );

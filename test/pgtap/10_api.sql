@@ -116,7 +116,8 @@ INSERT INTO expected VALUES
         'IN label text DEFAULT NULL::text', NULL),
     ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'),
     ('fenced', '', 'trigger'), ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'),
-    ('can_fit', 'n integer', 'boolean'), ('edition', '', 'text'), ('version', '', 'text');
+    ('can_fit', 'n integer', 'boolean'), ('max_locks_for', 'n integer', 'integer'),
+    ('edition', '', 'text'), ('version', '', 'text');
 
 -- Functions that only the views use are in a schema of their own.  Here they have an underscore.
 CREATE TEMP VIEW functions AS
@@ -168,7 +169,8 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name NOT IN ('key', '_window', '_crc32', '_bytes_of', '_printable', '_this_database',
     '_is_name', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure',
-    'can_fit', 'fenced', 'edition', 'version') AND prokind = 'f' AND procost <> 1000 $$,
+    'can_fit', 'max_locks_for', 'fenced', 'edition', 'version') AND prokind = 'f'
+    AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$,
                 'nothing claims to be leakproof');

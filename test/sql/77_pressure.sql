@@ -80,8 +80,16 @@ SELECT advisory.unlock_all('pressure'); --> 600
 ---- can_fit
 SELECT advisory.can_fit(0), advisory.can_fit(100), advisory.can_fit(2000000000); --> t|t|f
 SELECT advisory.can_fit(NULL); --> ERROR:  number of locks must not be null
+SET advisory_ext.pool_limit = 0;
 SELECT pg_temp.becomes_true('SELECT advisory.can_fit(headroom::int)
     AND NOT advisory.can_fit(headroom::int + 1) FROM advisory.pressure') AS just_the_headroom; --> t
+RESET advisory_ext.pool_limit;
+SELECT pg_temp.becomes_true('SELECT NOT advisory.can_fit(headroom::int) FROM advisory.pressure')
+    AS guard_counts; --> t
+SELECT advisory.max_locks_for(0) = current_setting('max_locks_per_transaction')::int AS as_it_is,
+    advisory.max_locks_for(1000000) > 1000, advisory.max_locks_for(2147483647) > 1000000; --> t|t|t
+SELECT advisory.max_locks_for(NULL); --> ERROR:  number of locks must not be null
+SELECT advisory.max_locks_for(-1); --> ERROR:  number of locks must not be negative
 SELECT advisory.can_fit(-1); --> ERROR:  number of locks must not be negative
 
 ---- For everybody, but for the settings

@@ -6,8 +6,8 @@ use AdvisoryTest;
 
 use constant { LOCKS => 32, LIMIT => 90, MODEST => 30, TABLES => 300 };
 
-my $server = own_server(
-    'max_locks_per_transaction=' . LOCKS, 'max_connections=40', 'max_prepared_transactions=5');
+my @SETTINGS = ('max_connections=40', 'max_prepared_transactions=5');
+my $server = own_server('max_locks_per_transaction=' . LOCKS, @SETTINGS);
 my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')
     ->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
 my $other = session(server => $server, role => 'modest');
@@ -136,6 +136,23 @@ everybody_goes_on('a dump and a runaway');
 $dump->run('COMMIT');
 leave($look, $dump, $while);
 
+# can_fit() counts the guard.
+{
+    my $asks = session(server => $server);
+    $asks->run("SELECT count(advisory.lock('asks', i)) FROM generate_series(1, @{[LOCKS]}) AS i");
+    my ($fits, $too_many) = (0, pressure('locks_estimated'));
+    while ($too_many - $fits > 1) {
+        my $half = int(($fits + $too_many) / 2);
+        ($asks->value("SELECT advisory.can_fit($half)") ? $fits : $too_many) = $half;
+    }
+    my $TAKES = q(SELECT count(advisory.lock('asked', i)) FROM generate_series(1, %d) AS i);
+    $asks->shows(sprintf($TAKES, $fits), $fits, "can_fit($fits) is true: so many locks fit");
+    # The guard looks once for 8 locks.
+    $asks->fails(sprintf($TAKES, $fits + 16), '53400', '... and not many more');
+    $asks->shows('SELECT advisory.can_fit(1)', 0, '... as it says then');
+    leave($look, $asks);
+}
+
 # Several sessions at once.
 my @runaways = map { session(server => $server) } 1 .. 6;
 $runaways[$_]->start(
@@ -159,4 +176,17 @@ $unguarded->disconnect;
 ok(wait_until('its locks are gone', sub { pressure('percent_used') < 5 }),
     'nothing is left behind');
 everybody_goes_on('after that');
+
+# max_locks_for() tells the setting with which so many locks of one session fit.
+my $wanted = 3 * pressure('locks_estimated');
+my $locks = $look->value("SELECT advisory.max_locks_for($wanted)");
+$look->shows("SELECT advisory.can_fit($wanted)", 0, "$wanted locks do not fit");
+$server->stop;
+$server = own_server("max_locks_per_transaction=$locks", @SETTINGS);
+$look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+$look->shows("SELECT advisory.can_fit($wanted)", 1, "... but do with $locks, says can_fit()");
+$look->shows("SELECT count(advisory.lock('wanted', i)) FROM generate_series(1, $wanted) AS i",
+    $wanted, '... which is so');
+is(pressure('status'), 'ok', '... with the status ok');
+cmp_ok(pressure('percent_used'), '>', 30, '... and not much too large');
 done_testing();
