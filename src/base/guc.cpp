@@ -101,6 +101,12 @@ guc_init()
 							 "the lock.",
 							 &setting::reentrant, ALLOWED_ON, allowed_options, PGC_USERSET, 0,
 							 nullptr, nullptr, nullptr);
+	DefineCustomEnumVariable("advisory_ext.standby_locks",
+							 "Allows taking locks on a standby.",
+							 "Such locks do not exclude sessions of the primary. With \"warn\" a "
+							 "session gets a warning, once, and with \"off\" an error.",
+							 &setting::standby_locks, ALLOWED_WARN, allowed_options, PGC_USERSET, 0,
+							 nullptr, nullptr, nullptr);
 	DefineCustomEnumVariable("advisory_ext.track",
 							 "Selects what is recorded about locks: nothing (\"none\"), their "
 							 "names (\"names\"), or names and statistics (\"all\").",

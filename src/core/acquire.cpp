@@ -160,6 +160,28 @@ check_not_parallel_worker()
 				 errhint("Mark the calling function PARALLEL UNSAFE.")));
 }
 
+/* Obey advisory_ext.standby_locks. */
+static void
+check_standby()
+{
+	static bool is_warned = false;
+	bool		is_refused = setting::standby_locks == ALLOWED_OFF;
+
+	if (setting::standby_locks == ALLOWED_ON || (is_warned && !is_refused) || !RecoveryInProgress())
+		return;
+	is_warned |= !is_refused;
+	ereport(is_refused ? ERROR : WARNING,
+			(errcode(is_refused ? ERRCODE_READ_ONLY_SQL_TRANSACTION : ERRCODE_WARNING),
+			 is_refused
+			 ? errmsg("cannot take advisory locks during recovery")
+			 : errmsg("locks on a standby do not exclude sessions of the primary"),
+			 is_refused
+			 ? errdetail("Locks on a standby do not exclude sessions of the primary, and "
+						 "\"advisory_ext.standby_locks\" is \"off\".") : 0,
+			 errhint("Take the lock on the primary. If it is meant for sessions of this standby "
+					 "only, SET advisory_ext.standby_locks = on.")));
+}
+
 /* Does advisory_ext.reentrant refuse the request, because this session holds the lock already? */
 static bool
 is_refused_as_mine(const LockRequest &request)
@@ -215,6 +237,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
+	check_standby();
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request.name, &request);
 	attempt.name = name_ask(request.name);

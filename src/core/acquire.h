@@ -27,6 +27,8 @@ struct PoolState;
  *		lock table nearly full, and this
  *		session holds many locks		error 53400 (see below)
  *		in a parallel worker			error 25000
+ *		on a standby					error 25006 or a WARNING, if
+ *										advisory_ext.standby_locks says so
  *
  * A session-level lock that was granted while a timeout was ending the wait counts as granted.
  * Before any other error it is released.  If a timeout limits the wait, the wait runs in an

@@ -74,6 +74,28 @@ for my $kind (
     is(advisory_locks($look), 0, "$name: released");
 }
 
+# standby_locks.
+{
+    my $session = there();
+    my @calls = ("SELECT advisory.try_lock('s', 'a')", "SELECT advisory.xact_acquire('s', 'b', 2)");
+    $session->run('SET advisory_ext.standby_locks = off');
+    $session->fails($_, '25006', "$_, with standby_locks = off")
+        for @calls, q(CALL advisory.await_lock('s', 'a')),
+        q(SELECT advisory.try_lock_any('s', '{a,b}', 1));
+    is(advisory_locks($look), 0, '... and nothing is taken');
+    $session->run('RESET advisory_ext.standby_locks', 'BEGIN');
+    like($session->warned($calls[0]), qr/^WARNING:  locks on a standby do not exclude/,
+        'by default a session gets a warning');
+    is($session->warned($calls[1]), '', '... once');
+    leave($look, $session);
+    $session = there()->run('SET advisory_ext.standby_locks = on', 'BEGIN');
+    is($session->warned($_), '', "$_: no warning with standby_locks = on") for @calls;
+    leave($look, $session);
+    $primary->run('SET advisory_ext.standby_locks = off');
+    $primary->shows($calls[0], 1, 'it does not concern the primary');
+    $primary->run('SELECT pg_advisory_unlock_all()', 'RESET advisory_ext.standby_locks');
+}
+
 # Releasing, and asking.
 {
     my $holder = there();
