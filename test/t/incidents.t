@@ -90,7 +90,7 @@ sub waiter ($statement, %how) {
     leave($look, $owner);
     my $next = waiter(q(SELECT advisory.lease('service', 'leader', '1 hour')));
     incident('a lease whose owner is dead',
-        $BLOCKERS => [ qr/^who +\| host-1$/m, qr/break_lease\('service', 'leader'\);/ ],
+        $BLOCKERS => [ qr/^who +\| host-1$/m, qr/break_lease\('service', 'leader', \d+\);/ ],
         $ACTIVITY => [qr/service\/leader +\| +\| lease .*host-1/]);
     cured('a lease whose owner is dead', $next);
 }
