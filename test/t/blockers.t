@@ -211,7 +211,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     # Who sees its name, but not its token.
     my $oncall = there(role => 'oncall');
     my $remedy = $oncall->value('SELECT remedy FROM advisory.blockers');
-    like($remedy, qr/^SELECT advisory\.break_lease\('leader', 'of ''it'\) FROM advisory.leases WHERE/,
+    like($remedy,
+        qr/^SELECT advisory\.break_lease\('leader', 'of ''it'\) FROM advisory.leases WHERE/,
         'a remedy without a token');
     $oncall->shows($remedy, 1, '... ends the lease');
     wait_until('the next one has it', sub { grep { $_->is_done } @waiters });

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# What we hand to people, in a database whose owner has planted functions, operators and views before
-# those of pg_catalog: nothing of them runs, with the rights of whoever administers.
+# What we hand to people, in a database whose owner has planted functions, operators and views
+# before those of pg_catalog: nothing of them runs, with the rights of whoever administers.
 use CPAN::Meta::YAML;
 use FindBin;
 use AdvisoryTest;
@@ -30,7 +30,8 @@ sub is_untouched ($what, @program) {
 
 my @psql = ($psql, '-XqAt', '-v', 'ON_ERROR_STOP=1');
 is(outcome(@psql, '-c', 'SET client_min_messages = error', '-f', "$root/test/pgtap/evil.psql",
-    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '', 'the trap is set');
+    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '',
+    'the trap is set');
 like(outcome(@psql, '-c', q(SELECT 'a' || 'b'::text)), qr/sprung/, '... and works');
 
 open my $file, '<', "$root/monitoring/psqlrc" or die "psqlrc: $!\n";
