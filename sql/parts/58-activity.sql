@@ -279,12 +279,8 @@ CREATE VIEW advisory.blockers AS
                     || ';'
                     || coalesce(' -- in database ' || quote_ident(other_database), '')
                 WHEN b.pid IS NULL AND is_named
-                THEN format('SELECT advisory.break_lease(%L, %L', b.namespace, b.name)
-                    || coalesce(', ' || l.token || ');', ') FROM advisory.leases WHERE '
-                           || format('(namespace, name, acquired_at) = (%L, %L, ', b.namespace,
-                                     b.name)
-                           || quote_literal(to_char(l.acquired_at AT TIME ZONE 'UTC',
-                                                    'YYYY-MM-DD HH24:MI:SS.US+00')) || ');')
+                THEN format('SELECT advisory.break_lease(%L, %L, ', b.namespace, b.name)
+                    || l.token || ');'
                 -- These two end the session only if it still holds the lock.  Long names would not
                 -- fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named

@@ -54,6 +54,21 @@ for my $name (sort keys %{$queries}) {
     $monitor->succeeds($queries->{$name}{query}, "a monitoring query: $name");
 }
 
+# The owner of the database can put own functions in place of the extension's.
 leave($waiter, $holder, $monitor);
+session(database => $database)->run('RESET search_path', 'DROP EXTENSION advisory_ext',
+    'CREATE ROLE planter', 'CREATE SCHEMA advisory AUTHORIZATION planter', 'SET ROLE planter',
+    q(CREATE PROCEDURE advisory.await_lock(text, text, interval) LANGUAGE plpgsql
+        AS $$ BEGIN RAISE NOTICE 'sprung'; END $$),
+    q(CREATE FUNCTION advisory.sprung() RETURNS boolean LANGUAGE plpgsql
+        AS $$ BEGIN RAISE NOTICE 'sprung'; RETURN true; END $$),
+    'CREATE VIEW advisory.settings AS SELECT advisory.sprung()',
+    'CREATE VIEW advisory.pressure AS SELECT advisory.sprung()');
+for my $program ([qw(shell/with_lock a b 1s -- true)], [qw(monitoring/check_advisory.sh pool)]) {
+    my ($script, @arguments) = @{$program};
+    my $said = outcome("$root/examples/$script", @arguments);
+    like($said, qr/belongs to a role that is not a superuser/, "a superuser's $script stops");
+    unlike($said, qr/sprung/, '... and runs nothing of theirs');
+}
 session(database => 'postgres')->run(qq(ALTER DATABASE "$database" RESET search_path));
 done_testing();
