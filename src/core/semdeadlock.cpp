@@ -299,7 +299,7 @@ private:
 			waiter++;
 		if (waiter == end)
 			return;
-		visit_blockers(entries, *waiter, [&](const LockEntry &other) {
+		auto		visit = [&](const LockEntry &other) {
 			Node	   *blocker = node_of_session(other);
 
 			if (!blocker->is_live)
@@ -310,7 +310,9 @@ private:
 			 */
 			return other.granted || blocker->is_live ||
 				(conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
-		});
+		};
+		visit_holders(entries, *waiter, visit);
+		visit_ahead(entries, *waiter, visit);
 	}
 
 	/* Add one line about a session's wait. */
