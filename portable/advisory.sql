@@ -649,7 +649,7 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role text NOT NULL,
+    role regrole NOT NULL,
     finished_at timestamptz) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
@@ -664,9 +664,7 @@ CREATE OR REPLACE VIEW advisory.claims AS
     FROM advisory._claims,
          LATERAL (SELECT '<insufficient privilege>',
                          pg_has_role('pg_read_all_stats', 'USAGE')
-                         OR EXISTS (SELECT FROM pg_roles AS r
-                                    WHERE r.rolname = role AND pg_has_role(r.oid, 'USAGE'))
-                 ) AS l (hidden, may_see)
+                         OR pg_has_role(role, 'USAGE') IS TRUE) AS l (hidden, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
@@ -718,7 +716,7 @@ BEGIN
     INSERT INTO advisory._claims AS c
         SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
                concat_ws('@', caller, nullif(current_setting('application_name'), '')),
-               caller, CASE WHEN NOT is_for_run THEN now END
+               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END
         FROM clock_timestamp() AS now, advisory._caller() AS caller
         WHERE NOT EXISTS (
             SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window >= start)
@@ -760,8 +758,7 @@ BEGIN
     WHERE c.key = (
         SELECT o.key FROM advisory._claims AS o
         WHERE o.key = _finish_claim.key AND o.claimed_at = at
-            AND pg_has_role(
-                session_user, (SELECT oid FROM pg_roles WHERE rolname = o.role), 'MEMBER')
+            AND pg_has_role(session_user, o.role, 'MEMBER')
         FOR UPDATE SKIP LOCKED);
 EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
 END $$;
