@@ -649,7 +649,7 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role regrole NOT NULL,
+    role oid NOT NULL,
     finished_at timestamptz) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
