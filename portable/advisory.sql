@@ -31,13 +31,13 @@ BEGIN
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
         CREATE SCHEMA advisory;
+        PERFORM set_config('advisory_portable.is_new', 'on', true);
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     END IF;
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
-GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
@@ -649,7 +649,7 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role text NOT NULL,
+    role oid NOT NULL,
     finished_at timestamptz) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
@@ -664,9 +664,7 @@ CREATE OR REPLACE VIEW advisory.claims AS
     FROM advisory._claims,
          LATERAL (SELECT '<insufficient privilege>',
                          pg_has_role('pg_read_all_stats', 'USAGE')
-                         OR EXISTS (SELECT FROM pg_roles AS r
-                                    WHERE r.rolname = role AND pg_has_role(r.oid, 'USAGE'))
-                 ) AS l (hidden, may_see)
+                         OR pg_has_role(role, 'USAGE') IS TRUE) AS l (hidden, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
@@ -718,7 +716,7 @@ BEGIN
     INSERT INTO advisory._claims AS c
         SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
                concat_ws('@', caller, nullif(current_setting('application_name'), '')),
-               caller, CASE WHEN NOT is_for_run THEN now END
+               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END
         FROM clock_timestamp() AS now, advisory._caller() AS caller
         WHERE NOT EXISTS (
             SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window >= start)
@@ -760,8 +758,7 @@ BEGIN
     WHERE c.key = (
         SELECT o.key FROM advisory._claims AS o
         WHERE o.key = _finish_claim.key AND o.claimed_at = at
-            AND pg_has_role(
-                session_user, (SELECT oid FROM pg_roles WHERE rolname = o.role), 'MEMBER')
+            AND pg_has_role(session_user, o.role, 'MEMBER')
         FOR UPDATE SKIP LOCKED);
 EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
 END $$;
@@ -1367,10 +1364,6 @@ CREATE OR REPLACE VIEW advisory.pressure AS
          LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
                              ::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
-GRANT SELECT ON
-    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
-    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
-    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 
 ---- The public functions of names and keys
 DO $do$
@@ -1578,6 +1571,35 @@ $list$), E'\n(?! )') AS line,
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
     END LOOP;
 END $do$;
+
+---- Privileges
+-- Default privileges do not apply: who has TRIGGER could attach functions, and who has INSERT could
+-- claim windows of others.  What the owner has granted since is kept.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
+        FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass,
+                     relowner, relacl, relnamespace FROM pg_class
+              UNION ALL
+              SELECT 'ROUTINE ' || oid::regprocedure, proowner, proacl, pronamespace FROM pg_proc
+              UNION ALL
+              SELECT 'SCHEMA ' || nspname, nspowner, nspacl, oid FROM pg_namespace)
+            AS o (object, owner, privileges, namespace), aclexplode(privileges)
+        WHERE namespace = 'advisory'::regnamespace AND grantee <> owner
+            AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
+            AND current_setting('advisory_portable.is_new', true) = 'on'
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
+    END LOOP;
+END $$;
+GRANT USAGE ON SCHEMA advisory TO PUBLIC;
+GRANT SELECT ON
+    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
+    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
+    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
     advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
     FROM PUBLIC;

@@ -131,7 +131,7 @@ like($one->query($_)->{state}, qr/^(42501|55000)$/, "refused: $_")
     'INSERT INTO advisory.fences VALUES (1, 1)';
 $look->run('SET ROLE jobs_other');
 $look->run(q(SELECT advisory.claim('other', 'set role', '1 hour')), 'RESET ROLE');
-$owner->shows(q(SELECT role FROM advisory._claims WHERE name = 'set role'), 'jobs_other',
+$owner->shows(q(SELECT role::regrole FROM advisory._claims WHERE name = 'set role'), 'jobs_other',
     'after SET ROLE it is the claim of that role');
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
 is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},

@@ -265,7 +265,7 @@ $end = $look->query('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1
     '2026-01-01 00:00+00');
 like($end->{value}, qr/^20/, 'with untyped parameters');
 
-# ---- A dump is restored where the role that claimed does not exist -------------------------------
+# ---- A claim belongs to a role, not to its name; a dump is restored where it does not exist ------
 
 {
     my ($from, $to) = map { create_database(name => "advisory_claims_$_\_$$", aside => 1) } qw(from
@@ -275,11 +275,15 @@ like($end->{value}, qr/^20/, 'with untyped parameters');
     my $claimer = session(database => $from, role => $role);
     $claimer->run(q(SELECT advisory.claim('dumped', 'job', '1 hour', '2026-01-01 00:00Z')));
     leave($look, $claimer);
+    $look->run("ALTER ROLE $role RENAME TO ${role}_2");
+    my $renamed = session(database => $from, role => "${role}_2");
+    $renamed->shows('SELECT name FROM advisory.claims', 'job', 'a role that is renamed sees it');
+    leave($look, $renamed);
     open my $rows, '-|', 'pg_dump', '--data-only', '--table=advisory._claims',
         $from or die "cannot run pg_dump: $!\n";
     my $dump = do { local $/ = undef; readline $rows };
     close $rows;
-    $look->run("DROP ROLE $role");
+    $look->run("DROP ROLE ${role}_2");
     open my $psql, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-d',
         $to or die "cannot run psql: $!\n";
     print {$psql} $dump;
@@ -289,11 +293,14 @@ like($end->{value}, qr/^20/, 'with untyped parameters');
     $restored->shows(q(SELECT advisory.claim('dumped', 'job', '1 hour', '2026-01-01 00:00Z')),
         'NULL', 'so the window is not claimed once more');
     $look->run("CREATE ROLE $role LOGIN");
-    my $other = session(database => $to, role => $role);
-    $restored->run(q(UPDATE advisory._claims SET role = ''));
-    $other->shows('SELECT name FROM advisory.claims', '<insufficient privilege>',
-        'a name of no role is hidden from others');
-    leave($look, $restored, $other);
+    for my $database ($from, $to) {
+        my $other = session(database => $database, role => $role);
+        $other->shows('SELECT name, claimed_by FROM advisory.claims',
+            '<insufficient privilege>|<insufficient privilege>',
+            'a role that has got the name of one that was dropped does not');
+        leave($look, $other);
+    }
+    leave($look, $restored);
     $look->run(map({ "DROP DATABASE $_ WITH (FORCE)" } $from, $to), "DROP ROLE $role");
 }
 done_testing();
