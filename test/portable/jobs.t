@@ -437,7 +437,9 @@ sub player {
 }
 my @players = map { player() } 1 .. PLAYERS;
 my ($killed, $until) = (0, time + LOAD_S);
-while (time < $until) {
+my $ENOUGH = 'SELECT (SELECT count(*) > 50 FROM work.seen)
+    AND (SELECT count(*) > 10 FROM work.ran)';
+while (time < $until || (!$look->value($ENOUGH) && time < $until + 60)) {
     sleep 0.2;
     next if $killed >= KILLS;
     $killed += $look->value(
