@@ -153,8 +153,8 @@ esac
 command -v psql >/dev/null || unknown "there is no psql here"
 export PGCONNECT_TIMEOUT="$seconds" PGAPPNAME="$PROGRAM"
 export PGOPTIONS="${PGOPTIONS:-} -c statement_timeout=${seconds}s"
-# The search_path keeps out functions and operators that others have created, and a superuser calls nobody else's. The view loads the library, which knows the setting
-# then.
+# The search_path keeps out functions and operators that others have created, and a superuser calls nobody else's. The view loads
+# the library, which knows the setting then.
 answer=$(psql -XqAtw -F '|' -v ON_ERROR_STOP=1 -v leak_after="$leak_after" 2>&1 <<SQL
 SET search_path = pg_catalog;
 DO 'BEGIN

@@ -100,6 +100,7 @@ find_all_blockers(LockEntries *found)
 	/* The first waiter in the lock manager's queue of the present waiter. */
 	const LockEntry *queue = nullptr;
 	/* By process number: the last waiter that the session is in the way of. */
+	// NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 	auto	   *blocked = static_cast<LockEntry **>(palloc0(sizeof(LockEntry *) * proc_count()));
 
 	for (LockEntry *waiter = found->entries; waiter < found->entries + found->count; waiter++)
