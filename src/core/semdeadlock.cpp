@@ -302,6 +302,9 @@ private:
 		auto		visit = [&](const LockEntry &other) {
 			Node	   *blocker = node_of_session(other);
 
+			/* What its own lock group holds is not in its way. */
+			if (!is_in_the_way(other, *waiter))
+				return true;
 			if (!blocker->is_live)
 				session->blockers = lappend(session->blockers, blocker);
 			/*

@@ -35,8 +35,8 @@ void		find_all_blockers(LockEntries *found);
 
 /*
  * Call visit(entry) for the entries that hold what a waiter, one of them, waits for, and conflict
- * with it, until it returns false.  The entries are in the order of read_all_waits(); a semaphore's
- * slots come after its queue.  A session can hold many slots.
+ * with it, also those of its own lock group, until it returns false.  The entries are in the order
+ * of read_all_waits(); a semaphore's slots come after its queue.  A session can hold many slots.
  */
 template <typename Visit>
 void
