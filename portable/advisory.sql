@@ -1108,9 +1108,11 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
     FROM advisory._entries($1, $2) AS e
     WHERE e.key = $3 AND database = current_database()
 $$;
--- Those that have a label.  Nothing says how many slots a semaphore has.
+-- One without a label is there while somebody waits for a slot; its key is that of its slot 0.
+-- Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
-    SELECT namespace, name, key,
+    SELECT namespace, name,
+           CASE WHEN name IS NULL THEN tag::bigint ELSE key END AS key,
            NULL::integer AS slots,
            (count(*) FILTER (WHERE granted))::integer AS in_use,
            NULL::integer AS free,
@@ -1119,8 +1121,8 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
                AS holders,
            false AS slots_disagree
     FROM advisory._entry
-    WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL
-    GROUP BY namespace, name, key;
+    WHERE kind IN ('semaphore', 'queue')
+    GROUP BY 1, 2, 3;
 COMMENT ON VIEW advisory.semaphores IS
     'semaphores of this database that have holders of slots, or waiters';
 

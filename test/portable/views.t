@@ -311,6 +311,10 @@ for my $round (1 .. 4) {
             map { $_->pid } @waiters) == 2
     });
     my $pid = $holder->pid;
+    my $queue = $owner->value(q(SELECT advisory._slot_key('nameless', 's', 0)));
+    is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
+        [ [ undef, undef, $queue, undef, 1, undef, 2, [$pid], 0 ] ],
+        'semaphores shows it, without names');
     is_deeply($super->rows(
         q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%'
             FROM advisory.blockers}), [ [ $pid, 2, 1 ] ], 'the root is the holder');
