@@ -1258,7 +1258,7 @@ CREATE OR REPLACE VIEW advisory.blockers AS
            -- fit on a line.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
-                THEN format('SELECT pg_terminate_backend(%s);', (e).pid)
+                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', (e).pid)
                 WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
                     AND advisory.key((e).namespace, (e).name) = (e).key
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',

@@ -272,7 +272,8 @@ CREATE VIEW advisory.blockers AS
                after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           -- Each statement ends what is shown here, or nothing.  None can name a prepared
+           -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
+           -- the database may have put before pg_catalog.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
            CASE WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
@@ -281,8 +282,8 @@ CREATE VIEW advisory.blockers AS
                 WHEN b.pid IS NULL AND is_named
                 THEN format('SELECT advisory.break_lease(%L, %L', b.namespace, b.name)
                     || coalesce(', ' || l.token || ');', ') FROM advisory.leases WHERE '
-                           || format('(namespace, name, acquired_at) = (%L, %L, ', b.namespace,
-                                     b.name)
+                           || format('(namespace, name, acquired_at) OPERATOR(pg_catalog.=) '
+                                     '(%L, %L, ', b.namespace, b.name)
                            || quote_literal(to_char(l.acquired_at AT TIME ZONE 'UTC',
                                                     'YYYY-MM-DD HH24:MI:SS.US+00')) || ');')
                 -- These two end the session only if it still holds the lock.  Long names would not
@@ -293,7 +294,8 @@ CREATE VIEW advisory.blockers AS
                             b.pid)
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
-                WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
+                WHEN b.pid IS NOT NULL
+                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', b.pid)
            END AS remedy
     FROM advisory_internal.blockers() AS b
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)

@@ -154,7 +154,7 @@ $owner->run(
         'prepared transactions, and other databases, whose keys have no labels');
     is_deeply($look->rows('SELECT pid, who, lock, remedy FROM advisory.blockers ORDER BY lock'),
         [ [ $other->pid, 'postgres@other', '4711 in database "views_two"',
-            'SELECT pg_terminate_backend(' . $other->pid . ');' ],
+            'SELECT pg_catalog.pg_terminate_backend(' . $other->pid . ');' ],
           [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."',
               "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
     $look->shows('SELECT lock FROM advisory.activity WHERE pid = ?', '4711 in database "views_two"',
