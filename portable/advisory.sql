@@ -27,9 +27,9 @@ BEGIN
     ELSIF version() LIKE '%-YB-%' OR current_setting('yb_locks_min_txn_age', true) IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = 'the portable edition cannot work on YugabyteDB',
-            DETAIL = 'Its view pg_locks does not show transactions younger than a second, and shows '
-                     'at most 16. So two sessions would get the same slot of a semaphore, and '
-                     'holds() would be wrong.',
+            DETAIL = 'Its view pg_locks does not show transactions younger than a second, and '
+                     'shows at most 16. So two sessions would get the same slot of a semaphore, '
+                     'and holds() would be wrong.',
             HINT = 'Use the built-in functions, such as pg_advisory_xact_lock().';
     ELSIF EXISTS (SELECT FROM pg_namespace
                   WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN

@@ -227,8 +227,8 @@ $planter->run(
     END $$
 SQL
 # Every function of the schema that the owner can replace is his, and so is the view _keys.
-$planter->run('CREATE OR REPLACE VIEW advisory._keys AS
-    SELECT evil.sprung()::bigint AS key, 1 AS pid, evil.sprung() AS mode, true AS granted', <<'SQL');
+$planter->run('CREATE OR REPLACE VIEW advisory._keys AS SELECT evil.sprung()::bigint AS key,
+    1 AS pid, evil.sprung() AS mode, true AS granted', <<'SQL');
     DO $do$
     DECLARE
         definition text;

@@ -58,7 +58,8 @@ sub statements ($page) {
     open my $in, '<', "$root/$page" or die "$page: $!\n";
     my $text = do { local $/ = undef; <$in> };
     my @found = map { split /;\s*(?:--.*)?(?:\n|$)| \\gx\n/ }
-        $text =~ /^```sql\n(.*?)^```/gms, $text =~ /^    (SELECT .*)$/gm, $text =~ /`(SELECT [^`]*)`/g;
+        $text =~ /^```sql\n(.*?)^```/gms, $text =~ /^    (SELECT .*)$/gm,
+        $text =~ /`(SELECT [^`]*)`/g;
     return grep { /^SELECT/ && /advisory\.|pg_/ && !/generate_series/ } @found;
 }
 
