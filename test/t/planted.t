@@ -30,7 +30,9 @@ sub is_untouched ($what, @program) {
 
 my @psql = ($psql, '-XqAt', '-v', 'ON_ERROR_STOP=1');
 is(outcome(@psql, '-c', 'SET client_min_messages = error', '-f', "$root/test/pgtap/evil.psql",
-    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '', 'the trap is set');
+    '-c', 'GRANT USAGE ON SCHEMA evil TO PUBLIC',
+    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '',
+    'the trap is set');
 like(outcome(@psql, '-c', q(SELECT 'a' || 'b'::text)), qr/sprung/, '... and works');
 
 open my $file, '<', "$root/monitoring/psqlrc" or die "psqlrc: $!\n";
