@@ -24,6 +24,13 @@ BEGIN
             MESSAGE = 'this database has the extension advisory_ext',
             HINT = 'It has all that the portable edition has. '
                    'Never use both editions in one database.';
+    ELSIF version() LIKE '%-YB-%' OR current_setting('yb_locks_min_txn_age', true) IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = 'the portable edition cannot work on YugabyteDB',
+            DETAIL = 'Its view pg_locks does not show transactions younger than a second, and '
+                     'shows at most 16. So two sessions would get the same slot of a semaphore, '
+                     'and holds() would be wrong.',
+            HINT = 'Use the built-in functions, such as pg_advisory_xact_lock().';
     ELSIF EXISTS (SELECT FROM pg_namespace
                   WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
@@ -1108,9 +1115,11 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
     FROM advisory._entries($1, $2) AS e
     WHERE e.key = $3 AND database = current_database()
 $$;
--- Those that have a label.  Nothing says how many slots a semaphore has.
+-- One without a label is there while somebody waits for a slot; its key is that of its slot 0.
+-- Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
-    SELECT namespace, name, key,
+    SELECT namespace, name,
+           CASE WHEN name IS NULL THEN tag::bigint ELSE key END AS key,
            NULL::integer AS slots,
            (count(*) FILTER (WHERE granted))::integer AS in_use,
            NULL::integer AS free,
@@ -1119,8 +1128,8 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
                AS holders,
            false AS slots_disagree
     FROM advisory._entry
-    WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL
-    GROUP BY namespace, name, key;
+    WHERE kind IN ('semaphore', 'queue')
+    GROUP BY 1, 2, 3;
 COMMENT ON VIEW advisory.semaphores IS
     'semaphores of this database that have holders of slots, or waiters';
 
@@ -1249,7 +1258,7 @@ CREATE OR REPLACE VIEW advisory.blockers AS
            -- fit on a line.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
-                THEN format('SELECT pg_terminate_backend(%s);', (e).pid)
+                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', (e).pid)
                 WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
                     AND advisory.key((e).namespace, (e).name) = (e).key
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',

@@ -2,9 +2,9 @@
 --
 --     psql -d mydb -v ON_ERROR_STOP=1 -f to-extension.sql
 --
--- Run it as the owner of the schema and the database, or as a superuser who trusts that owner,
--- whose functions it calls.  Only a superuser can run it if callers made tokens greater than those
--- of the extension.
+-- Run it as the owner of the schema and the database, or as a superuser.  It calls no function of
+-- that owner, and reads only the rows of three tables.  Only a superuser can run it if callers made
+-- tokens greater than those of the extension.
 --
 -- Locks by name and key go on: both editions have the same keys, so sessions that hold them exclude
 -- those that use the extension.  Slots of semaphores have other keys, so nobody should hold any
@@ -18,8 +18,6 @@ SET LOCAL lock_timeout = '5s';   -- Others cannot use the schema while this file
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$
-DECLARE
-    job text;
 BEGIN
     IF to_regprocedure('advisory.edition()') IS NULL
        OR EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
@@ -31,34 +29,78 @@ BEGIN
             HINT = 'Save the tables key_labels, fences and _claims, drop the extension '
                    'advisory_portable, and create advisory_ext.';
     END IF;
-    -- Whoever would change a row waits from here on, and then finds the extension's table, or
-    -- fails.
-    LOCK TABLE advisory._claims, advisory.fences, advisory.key_labels IN ACCESS EXCLUSIVE MODE;
-    -- A job with once_per could not record its end.
-    SELECT advisory._printable(string_agg(namespace || '/' || name, ', ')) INTO job
-    FROM advisory._claims AS c
+END $$;
+-- Whoever would change a row waits from here on, and then finds the extension's table, or fails.
+LOCK TABLE advisory._claims, advisory.fences, advisory.key_labels IN ACCESS EXCLUSIVE MODE;
+-- From here on nobody puts another schema or table into the place of these.
+ALTER SCHEMA advisory RENAME TO advisory_portable;
+LOCK TABLE advisory_portable._claims, advisory_portable.fences, advisory_portable.key_labels
+    IN ACCESS EXCLUSIVE MODE;
+DO $$
+DECLARE
+    tables regclass[] := '{advisory_portable._claims, advisory_portable.fences,
+                           advisory_portable.key_labels}';
+    one text;
+    job text;
+BEGIN
+    -- A view would run what its owner has put into it, and so would a column of a type of theirs.
+    SELECT relname INTO one
+    FROM pg_class AS c
+    WHERE oid = ANY (tables)
+        AND (relkind <> 'r'
+             OR EXISTS (SELECT FROM pg_attribute
+                        WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+                            AND (atttypid >= 16384 OR attgenerated <> '')));
+    IF one IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('table "%s" is not as the portable edition makes it', one);
+    END IF;
+    -- The planner computes what is constant in these expressions.
+    FOR one IN
+        SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+        FROM pg_constraint
+        WHERE conrelid = ANY (tables) AND contype IN ('c', 'x')
+        UNION ALL
+        SELECT 'DROP INDEX ' || indexrelid::regclass
+        FROM pg_index
+        WHERE indrelid = ANY (tables) AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
+            AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
+        UNION ALL
+        SELECT format('DROP STATISTICS %s.%I', stxnamespace::regnamespace, stxname)
+        FROM pg_statistic_ext
+        WHERE stxrelid = ANY (tables)
+    LOOP
+        EXECUTE one;
+    END LOOP;
+    -- A job with once_per could not record its end.  It holds the lock of its name, or a slot.
+    SELECT string_agg(namespace || '/' || name, ', ') INTO job
+    FROM ONLY advisory_portable._claims,
+         LATERAL (SELECT ('x' || encode(substr(sha256(
+             convert_to(namespace, 'UTF8') || zero || convert_to(name, 'UTF8') || zero),
+             1, 8), 'hex'))::bit(64)::bigint FROM decode('00', 'hex') AS zero) AS s (hash)
     WHERE finished_at IS NULL AND claimed_at IS NOT NULL
         AND EXISTS (
-            SELECT FROM advisory._keys AS k
-            WHERE granted
-                AND (k.key = c.key OR k.key & -16384 = advisory._slot_key(namespace, name, 0)));
+            SELECT FROM pg_locks AS l,
+                LATERAL (SELECT classid::bigint << 32 | objid::bigint) AS k (number)
+            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (number = key OR number & -16384 = hash & -16384));
     IF job IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '55006',
-            MESSAGE = 'jobs are running: ' || job,
+            MESSAGE = 'jobs are running: ' || regexp_replace(job, '[[:cntrl:]]', '?', 'g'),
             HINT = 'Run this file when they have ended.';
     END IF;
 END $$;
-ALTER SCHEMA advisory RENAME TO advisory_portable;
 CREATE EXTENSION advisory_ext;
 
 INSERT INTO advisory._claims (
         key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)
     SELECT
         key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at
-    FROM advisory_portable._claims;
-INSERT INTO advisory.fences (key, token) SELECT key, token FROM advisory_portable.fences;
+    FROM ONLY advisory_portable._claims;
+INSERT INTO advisory.fences (key, token) SELECT key, token FROM ONLY advisory_portable.fences;
 INSERT INTO advisory.key_labels (key, key1, key2, label, note)
-    SELECT key, key1, key2, label, note FROM advisory_portable.key_labels;
+    SELECT key, key1, key2, label, note FROM ONLY advisory_portable.key_labels;
 
 DO $$
 DECLARE
@@ -105,7 +147,7 @@ EXCEPTION WHEN dependent_objects_still_exist THEN
     RAISE EXCEPTION USING ERRCODE = '2BP01',
         MESSAGE = 'other objects are in schema advisory, or depend on it',
         -- The names of objects may have line breaks, too.
-        DETAIL = advisory_portable._printable(replace(objects, E'\n', '; ')),
+        DETAIL = regexp_replace(replace(objects, E'\n', '; '), '[[:cntrl:]]', '?', 'g'),
         HINT = 'Drop or move them, run this file again, and create them again.';
 END $$;
 COMMIT;

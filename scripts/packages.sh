@@ -32,6 +32,7 @@ need() {
 }
 
 has_perl() { perl -M"$1" -e 1; }
+has_ruby() { ruby -e "require '$1'"; }
 
 # ---- Which PostgreSQL ---------------------------------------------------------------------------
 
@@ -102,6 +103,8 @@ look_for_integration() {
     want default-jdk-headless "Java" have javac
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
     want nodejs "Node" have node
+    want ruby-pg "Ruby's client" has_ruby pg
+    want ruby-activerecord "Ruby's ORM, which caches what it reads" has_ruby active_record
     want prometheus "monitoring: scrapes, alerts" have_both prometheus promtool
     want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
     want prometheus-sql-exporter "another exporter for it" have prometheus-sql-exporter

@@ -4,7 +4,7 @@
 #   PG_CONFIG=…            the server's version
 #   PARTS="regress tap"    these of: library regress isolation pgtap portable tap integration faults. Without it all but the last two.
 #                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
-#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages;
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby and migration tools, from packages;
 #                          faults needs FAULTS=1.) PARTS=all: also integration.
 #   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)

@@ -6,6 +6,8 @@
 -- CALL advisory.await_lock() waits without a snapshot, so that CREATE INDEX CONCURRENTLY does not wait for it. See "Wait without a snapshot" in
 -- doc/locks.md.
 \set ON_ERROR_STOP on
+-- The schema of the tables; pg_catalog goes before it. Nothing runs that somebody has put before that in the path of the role or database.
+SET search_path = public;
 
 CALL advisory.await_lock('migration', 'app', '10 min');
 

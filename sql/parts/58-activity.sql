@@ -273,7 +273,8 @@ CREATE VIEW advisory.blockers AS
                after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           -- Each statement ends what is shown here, or nothing.  None can name a prepared
+           -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
+           -- the database may have put before pg_catalog.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
            CASE WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
@@ -290,7 +291,8 @@ CREATE VIEW advisory.blockers AS
                             b.pid)
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
-                WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
+                WHEN b.pid IS NOT NULL
+                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', b.pid)
            END AS remedy
     FROM advisory_internal.blockers() AS b
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)

@@ -29,6 +29,13 @@ static const config_enum_entry warn_no_transaction_options[] = {
 	SPELLINGS_OF_ON_AND_OFF(ALLOWED_WARN, ALLOWED_ON)
 };
 
+static const config_enum_entry on_or_warn_options[] = {
+	{"on", ALLOWED_ON, false},
+	{"warn", ALLOWED_WARN, false},
+	{"true", ALLOWED_ON, true}, {"yes", ALLOWED_ON, true}, {"1", ALLOWED_ON, true},
+	{nullptr, 0, false},
+};
+
 static const config_enum_entry track_options[] = {
 	{"none", TRACK_NONE, false},
 	{"names", TRACK_NAMES, false},
@@ -121,6 +128,13 @@ guc_init()
 							 &setting::warn_no_transaction, ALLOWED_WARN,
 							 warn_no_transaction_options, PGC_USERSET, 0,
 							 nullptr, nullptr, nullptr);
+	DefineCustomEnumVariable("advisory_ext.unlock_before_commit",
+							 "Allows releasing a session-level lock before the transaction commits "
+							 "that has written under it.",
+							 "With \"warn\" it raises a warning: until COMMIT other sessions see "
+							 "the old rows, although they can have the lock.",
+							 &setting::unlock_before_commit, ALLOWED_WARN, on_or_warn_options,
+							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	DefineCustomBoolVariable("advisory_ext.lease_sync",
 							 "Raises synchronous_commit to \"on\" in transactions that grant or "
 							 "renew a lease.",

@@ -189,6 +189,20 @@ add_xact_hold(HeldLock *held) noexcept
 	dlist_push_tail(&xact_holds, &held->in_xact);
 }
 
+static bool
+has_written() noexcept
+{
+	return TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* The server counts the commands of a transaction that write. */
+bool
+has_written_since(const HeldLock *held) noexcept
+{
+	return has_written() &&
+		(held->has_acquirer || held->taken_after != GetCurrentCommandId(false));
+}
+
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
@@ -219,6 +233,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		if (held->session_count++ == 0)
 		{
 			held->has_acquirer = false;
+			held->taken_after = has_written() ? GetCurrentCommandId(false) : InvalidCommandId;
 			if (slots > 0)
 				dlist_push_head(&session_holds, &held->list);
 			else

@@ -44,6 +44,12 @@ HeldLock   *held_find(const LOCKTAG &tag, Mode mode) noexcept;
 HeldLock   *held_refresh(HeldLock *held);
 
 /*
+ * Has the transaction written since it took the session-level lock, or since it began, if the
+ * session had the lock then?  What has locked rows, or a sequence, counts as well.
+ */
+bool		has_written_since(const HeldLock *held) noexcept;
+
+/*
  * Remove count session-level holds that were just released; by_name: those that were taken by
  * name first.  A hold that ends counts in the statistics.  Null does nothing.
  */

@@ -34,6 +34,8 @@ struct HeldLock
 	int64		xact_count;		/* transaction-level holds; too many after ROLLBACK TO */
 	int			place;			/* its place in the session table */
 	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
+	CommandId	taken_after;	/* session-level: the command of the transaction after which it was
+								 * taken; InvalidCommandId if that had not written yet */
 	bool		is_logged;		/* already logged as a long hold, before the commit */
 	TimestampTz ended_at;		/* when a hold that must be logged ended; else 0 */
 	dlist_node	list;			/* session-level holds; in state to_log: holds to log */

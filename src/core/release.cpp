@@ -4,6 +4,7 @@
  */
 #include "base/pg.h"
 
+#include "base/guc.h"
 #include "core/held.h"
 #include "core/namecache.h"
 #include "core/release.h"
@@ -27,6 +28,34 @@ warn_not_mine(const LockName &name, const char *message, const char *detail, con
 	return false;
 }
 
+/*
+ * Release session-level holds of a lock in one mode.  Obeys advisory_ext.unlock_before_commit if
+ * the session keeps none that excludes as much, as a transaction-level one.
+ */
+static int64
+release_holds(const LockName &name, Mode mode, int64 count)
+{
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
+	HeldLock   *held = held_find(tag, mode);
+	bool		is_early = setting::unlock_before_commit == ALLOWED_WARN && count > 0 &&
+		held != nullptr && has_written_since(held);
+
+	held_release(tag, mode, count, name.by_name());
+	if (!is_early || is_held_by_me(tag, mode) || is_held_by_me(tag, Mode::exclusive))
+		return count;
+
+	char	   *shown = display_lock(name);
+
+	ereport(WARNING,
+			(errmsg("advisory lock \"%s\" is released before what was written under it is "
+					"committed", shown),
+			 errdetail("Until COMMIT others see the old rows, also whoever takes the lock now."),
+			 errhint("Release it after COMMIT, or take it with advisory.xact_lock(). To allow it, "
+					 "SET advisory_ext.unlock_before_commit = on."),
+			 set_lock_fields(name)));
+	return count;
+}
+
 bool
 lock_release(const LockName &name, Mode mode)
 {
@@ -35,7 +64,7 @@ lock_release(const LockName &name, Mode mode)
 
 	if (counts.session > 0)
 	{
-		held_release(tag, mode, 1, name.by_name());
+		release_holds(name, mode, 1);
 		log_ended_holds();
 		return true;
 	}
@@ -95,7 +124,7 @@ lock_release_all(const LockName &name)
 	int64		released = 0;
 
 	for (Mode mode : ALL_MODES)
-		released += held_release(tag, mode, lock_counts(tag, mode).session, name.by_name());
+		released += release_holds(name, mode, lock_counts(tag, mode).session);
 	log_ended_holds();
 	return released;
 }
@@ -115,7 +144,15 @@ lock_release_namespace(std::string_view ns)
 		CHECK_FOR_INTERRUPTS();
 		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) &&
 			held_refresh(held) != nullptr)
-			released += held_release(held->tag, held->mode, held->session_by_name, true);
+		{
+			LockName	name = {held->name->key, ns};
+
+			if (held->name->has_text())
+				name.name = held->name->name();
+			released += held->semaphore != nullptr
+				? held_release(held->tag, held->mode, held->session_by_name, true)
+				: release_holds(name, held->mode, held->session_by_name);
+		}
 	}
 	log_ended_holds();
 	return released;

@@ -372,6 +372,9 @@ function_of_other_scope(const char *function, Scope scope)
 	return psprintf("%s%s", tries, function + strlen("xact_"));
 }
 
+#define HINT_OF_BARRIER \
+	"To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe \"Barrier\"."
+
 void
 check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
@@ -398,9 +401,9 @@ check_scope(FunctionCallInfo fcinfo, Scope scope)
 						function),
 				 errdetail("The locks that it takes are released at the end of the statement."),
 				 setting::session_locks == ALLOWED_OFF
-				 ? errhint("BEGIN a transaction first.")
+				 ? errhint("BEGIN a transaction first. " HINT_OF_BARRIER)
 				 : errhint("BEGIN a transaction first, or use the session-level function "
-						   "advisory.%s().", instead)));
+						   "advisory.%s(). " HINT_OF_BARRIER, instead)));
 	else
 		ereport(level,
 				(errcode(allowed == ALLOWED_OFF

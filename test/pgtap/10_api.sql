@@ -275,6 +275,7 @@ SELECT results_eq($$ SELECT name, default_setting, context FROM advisory.setting
                             ('advisory_ext.session_locks', 'on', 'user'),
                             ('advisory_ext.standby_locks', 'warn', 'user'),
                             ('advisory_ext.track', 'all', 'superuser'),
+                            ('advisory_ext.unlock_before_commit', 'warn', 'user'),
                             ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
                   'the settings and their defaults, and who may set them');
 

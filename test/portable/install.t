@@ -111,6 +111,18 @@ SKIP: {
     is(install(), '', '... nor to the file');
 }
 
+# ---- YugabyteDB ----------------------------------------------------------------------------------
+
+create_database(name => "advisory_yb_$$", extension => 0);
+session(database => "advisory_yb_$$")->run(q(CREATE OR REPLACE FUNCTION pg_catalog.version()
+    RETURNS text LANGUAGE sql AS $$ SELECT 'PostgreSQL 15.2-YB-2025.1.0.0-b0 on x86_64' $$));
+like(load_portable("advisory_yb_$$", $ENV{PGUSER}),
+    qr/cannot work on YugabyteDB\nDETAIL: .* same slot .*\nHINT: .*built-in functions/,
+    'it refuses to be installed on YugabyteDB, and says why');
+session(database => "advisory_yb_$$")->shows(q(SELECT to_regnamespace('advisory')), 'NULL',
+    '... and leaves nothing behind');
+$admin->run(qq(DROP DATABASE "advisory_yb_$$"));
+
 # ---- Gone ----------------------------------------------------------------------------------------
 
 $owner->run('DROP SCHEMA advisory CASCADE');

@@ -398,6 +398,30 @@ for my $end ('runs', 'cancel', 'lock_timeout', 'terminate') {
     is_free($end);
 }
 
+# In REPEATABLE READ the command then does not see what that session has changed.
+$one->run('CREATE TABLE balance (n int)', 'INSERT INTO balance VALUES (0)');
+$two->run('BEGIN', q(SELECT advisory.xact_lock('once', 'stale')), 'UPDATE balance SET n = 1');
+$one->run(q(SET default_transaction_isolation = 'repeatable read'));
+$one->start(q(CALL advisory.run('once', 'stale', 'UPDATE work.balance SET n = n + 1', '1 min')));
+waits($look, $one);
+$two->run('COMMIT');
+$one->ends('40001', 'REPEATABLE READ: run() that had to wait');
+$two->run(q(SELECT advisory.lock('once', 'stale')));
+$one->start(q(CALL advisory.run('once', 'stale', 'UPDATE work.balance SET n = n + 1', '1 min',
+    once_per => '1 hour')));
+waits($look, $one);
+$three->run('BEGIN');
+$three->start(q(SELECT advisory.xact_lock('once', 'stale')));
+waits($look, $three);
+$two->run(q(SELECT advisory.unlock('once', 'stale')));
+$three->returns(1, '... with once_per: another session has the lock after the claim');
+waits($look, $one);
+$three->run('UPDATE balance SET n = 2', 'COMMIT');
+$one->ends('40001', '... and the command fails');
+claim_is('stale', '1|0', '... although its window is claimed');
+$one->run('RESET default_transaction_isolation');
+is_free('REPEATABLE READ');
+
 # ---- Under load ----------------------------------------------------------------------------------
 
 # Each command adds one more row than it sees. So a number comes twice if a command begins before

@@ -203,4 +203,65 @@ session(database => $great)->shows(q(SELECT advisory.lock('move', 'file')
         AND advisory.check_token('move', 'file', advisory.token('move', 'file'))), 1,
     '... new tokens are greater');
 
+# ---- As a superuser, where the owner has put functions of his own into the schema ----------------
+
+my $planted = "advisory_planted_$$";
+my $planter = create_portable_database(name => $planted, aside => 1);
+$planter->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'import')),
+    q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-01 00:00+00')),
+    q(CALL advisory.run('move', 'hourly', 'SELECT 1', once_per => '1 hour')),
+    'UPDATE advisory._claims SET finished_at = NULL',
+    <<'SQL', q(CREATE INDEX ON advisory._claims (abs(key)) WHERE advisory.planted(1) > 0));
+    CREATE FUNCTION advisory.planted(bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT 1'
+SQL
+$planter->run(
+    'ALTER TABLE advisory.fences ADD CONSTRAINT planted CHECK (advisory.planted(2) > 0)',
+    'CREATE STATISTICS advisory.planted ON (advisory.planted(key) + advisory.planted(3)), name
+        FROM advisory._claims',
+    q(CREATE SCHEMA evil), <<'SQL');
+    CREATE FUNCTION evil.sprung() RETURNS text LANGUAGE plpgsql AS $$
+    BEGIN
+        IF current_setting('is_superuser') = 'on' THEN
+            RAISE EXCEPTION 'sprung' USING ERRCODE = 'EV000';
+        END IF;
+        RETURN 1;
+    END $$
+SQL
+# Every function of the schema that the owner can replace is his, and so is the view _keys.
+$planter->run('CREATE OR REPLACE VIEW advisory._keys AS SELECT evil.sprung()::bigint AS key,
+    1 AS pid, evil.sprung() AS mode, true AS granted', <<'SQL');
+    DO $do$
+    DECLARE
+        definition text;
+    BEGIN
+        FOR definition IN
+            SELECT regexp_replace(pg_get_functiondef(p.oid), ' LANGUAGE .*', '')
+            || CASE provolatile WHEN 'i' THEN ' IMMUTABLE' ELSE '' END
+            || ' LANGUAGE plpgsql AS $$ BEGIN PERFORM evil.sprung(); END $$'
+            FROM pg_proc AS p
+            WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f' AND NOT proretset
+        LOOP
+            EXECUTE definition;
+        END LOOP;
+    END $do$
+SQL
+$admin->run(qq(ALTER DATABASE "$planted" SET constraint_exclusion = on));
+my $super = session(database => $planted);
+$super->fails('SELECT * FROM advisory._keys', 'EV000', 'the trap works');
+$super->fails('SELECT * FROM advisory._claims', 'EV000', '... also in a table');
+$planter->run('ALTER TABLE advisory.key_labels RENAME TO labels',
+    'CREATE VIEW advisory.key_labels AS SELECT *, evil.sprung() FROM advisory.labels');
+like(move($planted, $ENV{PGUSER}),
+    qr/ERROR:  table "key_labels" is not as the portable edition makes it/,
+    'a view in the place of a table');
+$planter->run('DROP VIEW advisory.key_labels', 'ALTER TABLE advisory.labels RENAME TO key_labels');
+my $moved = move($planted, $ENV{PGUSER});
+unlike($moved, qr/sprung/, 'nothing of the owner runs');
+like($moved, qr/function advisory_portable.planted\(bigint\)/, '... only what he added is named');
+$planter->run('DROP FUNCTION advisory.planted CASCADE');
+is(move($planted, $ENV{PGUSER}), '', 'the rest moves');
+session(database => $planted)->shows(
+    q(SELECT advisory.edition(), (SELECT count(*) FROM advisory._claims),
+        (SELECT label FROM advisory.key_labels)), 'extension|2|import', '... with its rows');
+
 done_testing();

@@ -6,7 +6,7 @@
 SELECT advisory.xact_lock('n', 'a');
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
+--> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock(). To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe "Barrier".
 --> t
 -- The others as this one.
 \set VERBOSITY terse
@@ -38,7 +38,7 @@ SELECT advisory.try_xact_lock_key(1, '1s', 'label');
 SELECT advisory.try_xact_lock_shared_key(1);
 --> WARNING:  advisory.try_xact_lock_shared_key() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_shared_key().
+--> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_lock_shared_key(). To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe "Barrier".
 --> t
 \set VERBOSITY terse
 SELECT advisory.xact_lock_all('n', ARRAY['a', 'b']);
@@ -54,7 +54,7 @@ SELECT advisory.xact_acquire('n', 's', 2);
 SELECT advisory.try_xact_acquire('n', 's', 2);
 --> WARNING:  advisory.try_xact_acquire() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_acquire().
+--> HINT:  BEGIN a transaction first, or use the session-level function advisory.try_acquire(). To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe "Barrier".
 --> 1
 
 -- The lock is not held after the statement.
@@ -90,7 +90,7 @@ SET advisory_ext.session_locks = off;
 SELECT advisory.xact_lock('n', 'a');
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first.
+--> HINT:  BEGIN a transaction first. To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe "Barrier".
 --> t
 RESET advisory_ext.session_locks;
 
@@ -280,7 +280,7 @@ SET advisory_ext.warn_no_transaction = error;
 SELECT advisory.xact_lock('n', 'refused');
 --> ERROR:  advisory.xact_lock() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
---> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock().
+--> HINT:  BEGIN a transaction first, or use the session-level function advisory.lock(). To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe "Barrier".
 \set VERBOSITY terse
 SELECT advisory.try_xact_lock_all('n', '{refused}');
 --> ERROR:  advisory.try_xact_lock_all() has no lasting effect outside a transaction block

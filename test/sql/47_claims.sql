@@ -25,7 +25,8 @@ SELECT advisory.claim('claims', 'monthly', '1 month', '2026-01-31 12:34:56.789+0
 --> 2026-01-31 12:34:56.789+00
 -- A lock of that name is another thing.
 SELECT advisory.lock('claims', 'a'), advisory.claim('claims', 'a', '1 hour', '2026-01-01 11:00+00'),
-    advisory.unlock('claims', 'a'); --> t|2026-01-01 11:00:00+00|t
+    advisory.holds('claims', 'a'); --> t|2026-01-01 11:00:00+00|t
+SELECT advisory.unlock('claims', 'a'); --> t
 SELECT namespace, name, key = advisory.key(namespace, name) AS is_key, last_window,
     claimed_at <= now() AS claimed, replace(claimed_by, current_user, 'ROLE') AS claimed_by,
     finished_at = claimed_at AS finished

@@ -55,7 +55,8 @@ SELECT advisory.end_lease('leases', 'a', :a_token),
 SELECT advisory.renew_lease('leases', 'a', :a_token) AS of_one_that_was_ended; -->
 -- The lock of the same name is another thing.
 SELECT advisory.lock('leases', 'a'), (advisory.lease('leases', 'a', '1h')).token > 0 AS lease,
-       advisory.unlock('leases', 'a'); --> t|t|t
+       advisory.holds('leases', 'a'); --> t|t|t
+SELECT advisory.unlock('leases', 'a'); --> t
 SELECT advisory.break_lease('leases', 'a'), advisory.break_lease('leases', 'never taken') AS none,
        advisory.break_lease('leases', 42) AS by_id; --> t|f|t
 

@@ -100,7 +100,8 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
 {
     my $holder = there()->run('SELECT pg_advisory_lock(7, -8)');
     my $waiter = waiter('SELECT pg_advisory_lock(7, -8)');
-    cures('a pair', '7, -8', 'SELECT pg_terminate_backend(' . $holder->pid . ');', $waiter);
+    cures('a pair', '7, -8', 'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');',
+        $waiter);
     end_of($waiter);
 }
 
@@ -223,7 +224,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     waits($look, $middle, 'UPDATE item SET n = 2 WHERE id = 1');
     my $last = waiter("SELECT advisory.lock('q', 'row')");
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers'), [ [ $root->pid, 2,
-            'SELECT pg_terminate_backend(' . $root->pid . ');' ] ], 'the root of a wait for a row');
+            'SELECT pg_catalog.pg_terminate_backend(' . $root->pid . ');' ] ],
+        'the root of a wait for a row');
     like($look->value('SELECT lock FROM advisory.blockers'), qr/^transaction \d+$/,
         '... with what it holds');
     $look->run($look->value('SELECT remedy FROM advisory.blockers'));
@@ -240,7 +242,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     my $reader = waiter('SELECT count(*) FROM item', application => 'reader');
     is_deeply($look->rows('SELECT pid, lock, waiters, remedy FROM advisory.blockers'),
         [ [ $holder->pid, 'relation public.item', 2,
-            'SELECT pg_terminate_backend(' . $holder->pid . ');' ] ],
+            'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');' ] ],
         'ALTER TABLE behind a holder of an advisory lock, and whoever is behind it, count for '
         . 'its root');
     is_deeply([ map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *)\d+ postgres@/$1/r } @{ $look->rows(
@@ -273,7 +275,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         qr/does not hold advisory lock "q\/there".*connect to database "oth er"/s,
         '... but says where to connect to');
     cures('a lock of another database', 'q/there in database "oth er"',
-        'SELECT pg_terminate_backend(' . $holder->pid . ');', $waiter);
+        'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');', $waiter);
     end_of($waiter);
 }
 

@@ -364,6 +364,29 @@ recipe 'Readers and a writer' => sub {
     like($seen_late, qr/^3$/m, 'a session after the writer reads what it wrote');
 };
 
+# ---- Barrier -------------------------------------------------------------------------------------
+
+recipe 'Barrier' => sub {
+    my ($one, $two, $barrier, $late) = sessions(4);
+    my $gate = gate();
+    start_block(1, $_) for $one, $two;
+    $gate->inside($one, $two);
+    start_block(2, $barrier);
+    waits_for($barrier, 'orders', 'writers');
+    start_block(1, $late);
+    waits_for($late, 'orders', 'writers');
+    $gate->inside($one, $two);
+    $gate->open;
+    finished($_) for $one, $two;
+    unlike(finished($barrier), qr/WARNING/, 'it waits for those who write, without a warning');
+    finished($late);
+    is(worked(), 3, 'a writer who comes meanwhile works when it has ended');
+    look->shows('SELECT count(*) FROM advisory.locks', 0, 'nothing is left');
+    my $alone = $barrier->run((block_sql(2))[0] =~ s/^(?:BEGIN|COMMIT);\n//gmr);
+    is($alone =~ /HINT: .*BEGIN and COMMIT around it: recipe "Barrier"/ ? 1 : 0, portable() ? 0 : 1,
+        'the SELECT alone gets a hint that names this recipe');
+};
+
 # ---- Look first, then write ----------------------------------------------------------------------
 
 recipe 'Look first, then write' => sub {

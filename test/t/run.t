@@ -700,6 +700,15 @@ $result = $one->fails('DO $d$ DECLARE ran boolean; BEGIN INSERT INTO once_each V
 is_free('a commit that fails');
 is_claimed(0, 'a commit that fails');
 
+# What it waited for has changed a row of its command.
+$two->run('CREATE TABLE balance AS SELECT 0 AS n', 'BEGIN',
+    q(SELECT advisory.xact_lock('jobs', 'nightly')), 'UPDATE balance SET n = 1');
+$one->run(q(SET default_transaction_isolation = 'repeatable read'));
+waits($look, $one, run_sql('UPDATE balance SET n = n + 1', q{, timeout => '1 min'}));
+$two->run('COMMIT');
+$one->ends('40001', 'REPEATABLE READ by default');
+$one->run('RESET default_transaction_isolation');
+
 # Arguments.
 $one->fails(run_sql('SELECT 1', ", $_->[0]"), $_->[1], "$_->[0]: $_->[1]")
     for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'],
