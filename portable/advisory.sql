@@ -1050,9 +1050,11 @@ CREATE OR REPLACE FUNCTION advisory._entries(
            known_as, gid, query, session, objsubid::integer, tag,
            CASE WHEN number IS NULL
                 THEN concat_ws(' ',
-                    CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple)
-                                  WHEN 'transactionid' THEN 'transaction'
-                                  ELSE locktype END,
+                    CASE WHEN locktype = 'tuple' THEN format('row (%s,%s) of', page, tuple)
+                         WHEN locktype = 'transactionid' THEN 'transaction'
+                         WHEN (locktype, l.database, classid, objid) = ('object', 0, 1262, 0)
+                         THEN 'NOTIFY''s commit lock'
+                         ELSE locktype END,
                     transactionid, virtualxid,
                     advisory._printable(
                         CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text
@@ -1240,7 +1242,11 @@ CREATE OR REPLACE VIEW advisory.blockers AS
         SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach
         WHERE above NOT IN (SELECT session FROM edge)
         GROUP BY above)
-    SELECT (e).pid, (e).who, (e).state,
+    SELECT (e).pid, (e).who,
+           -- What an active session waits for itself, for no other session holds that.
+           (e).state || CASE WHEN a.state = 'active' AND wait_event IS NOT NULL
+                             THEN format(', waits for %s (%s)', wait_event, wait_event_type)
+                             ELSE '' END AS state,
            date_trunc('second', (e).since) AS since,
            concat('slot ' || (e).slot || ' of ', (e).lock) AS lock,
            waiters,
@@ -1255,11 +1261,16 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
                             (e).namespace, (e).name, (e).pid)
                 ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
-           END AS remedy
+           END AS remedy,
+           backend_type, a.client_addr,
+           regexp_replace(
+               advisory._printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
+               '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
           ORDER BY above, start, session) AS first USING (above)
-    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
+    LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
+    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW advisory.blockers IS
     'what others wait for in the end, and the statement that ends it';
 -- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a

@@ -251,7 +251,10 @@ CREATE FUNCTION advisory_internal.blockers()
         key bigint,
         key1 integer,
         key2 integer,
-        transaction xid)
+        transaction xid,
+        backend_type text,
+        client_addr inet,
+        query text)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -294,7 +297,9 @@ CREATE VIEW advisory.blockers AS
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
-           END AS remedy
+           END AS remedy,
+           backend_type, client_addr,
+           advisory_internal.cut(left(query, 1000), 90) AS query
     FROM advisory_internal.blockers() AS b
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
@@ -312,7 +317,7 @@ COMMENT ON COLUMN advisory.blockers.pid IS
     'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
 COMMENT ON COLUMN advisory.blockers.state IS
-    'state as in pg_stat_activity; null without the privilege to see it';
+    'state, and what an active session waits for itself; null if hidden';
 COMMENT ON COLUMN advisory.blockers.since IS
     'since when in that state; when it was prepared, or granted';
 COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
@@ -321,3 +326,9 @@ COMMENT ON COLUMN advisory.blockers.waiters IS
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
 COMMENT ON COLUMN advisory.blockers.remedy IS
     'statement that ends it; null where no statement can name it';
+COMMENT ON COLUMN advisory.blockers.backend_type IS
+    'as in pg_stat_activity; null if hidden';
+COMMENT ON COLUMN advisory.blockers.client_addr IS
+    'address of the client; null for a socket, and if hidden';
+COMMENT ON COLUMN advisory.blockers.query IS
+    'query on one line, cut; hidden without the privilege to see it';

@@ -225,7 +225,8 @@ FROM (VALUES
     ('activity', 'lock text, slot integer, mode text, pid integer, who text, state text, '
         'waiting interval, held interval, blocked_by text'),
     ('blockers', 'pid integer, who text, state text, since timestamp with time zone, lock text, '
-        'waiters integer, longest_wait interval, remedy text'),
+        'waiters integer, longest_wait interval, remedy text, backend_type text, '
+        'client_addr inet, query text'),
     ('stats', 'namespace text, name text, acquired bigint, contended bigint, failed bigint, '
         'timeouts bigint, skipped bigint, wait_total interval, wait_max interval, '
         'hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, '
