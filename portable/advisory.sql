@@ -1092,7 +1092,7 @@ CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();
 CREATE OR REPLACE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
            key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
-           blocked_by, known_as, gid, query
+           blocked_by, known_as, gid, query, NULL::integer AS slots
     FROM advisory._entry
     WHERE kind IS NOT NULL;
 COMMENT ON VIEW advisory.locks IS
@@ -1102,11 +1102,11 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
         pid integer, database text, role text, application_name text, client_addr inet, state text,
         kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
         waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
-        query text)
+        query text, slots integer)
     LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT advisory._check(key::text, 'key');
     SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
-           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query
+           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query, NULL::integer
     FROM advisory._entries($1, $2) AS e
     WHERE e.key = $3 AND database = current_database()
 $$;
@@ -1119,7 +1119,8 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
            coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
                AS holders,
-           false AS slots_disagree
+           false AS slots_disagree,
+           NULL::text AS slots_given
     FROM advisory._entry
     WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL
     GROUP BY namespace, name, key;

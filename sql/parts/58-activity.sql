@@ -254,7 +254,8 @@ CREATE FUNCTION advisory_internal.blockers()
         transaction xid,
         backend_type text,
         client_addr inet,
-        query text)
+        query text,
+        disagreed_key bigint)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -277,7 +278,12 @@ CREATE VIEW advisory.blockers AS
            date_trunc('second', longest_wait) AS longest_wait,
            -- Each statement ends what is shown here, or nothing.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
-           CASE WHEN b.gid IS NOT NULL
+           CASE WHEN disagreed_key IS NOT NULL
+                -- Whoever has the slot may be right.
+                THEN format('SELECT pid, granted, slots FROM advisory.locks WHERE key = %s '
+                            'AND slots > 0; -- they give different numbers of slots',
+                            disagreed_key)
+                WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
                     || ';'
                     || coalesce(' -- in database ' || quote_ident(other_database), '')
@@ -325,7 +331,7 @@ COMMENT ON COLUMN advisory.blockers.waiters IS
     'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
 COMMENT ON COLUMN advisory.blockers.remedy IS
-    'statement that ends it; null where no statement can name it';
+    'statement that ends it, or shows who gives which number of slots';
 COMMENT ON COLUMN advisory.blockers.backend_type IS
     'as in pg_stat_activity; null if hidden';
 COMMENT ON COLUMN advisory.blockers.client_addr IS

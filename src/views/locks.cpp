@@ -33,8 +33,8 @@ static constexpr Oid LOCK_COLUMNS[] = {
 	/* mode to blocked_by: finish() */
 	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
 	INT4ARRAYOID,
-	/* gid to slots: finish() */
-	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
+	/* gid to lock: finish() */
+	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -69,8 +69,8 @@ public:
 	Row			begin(const LockEntry &entry);
 
 	/*
-	 * Add the columns mode to slots, for the entry for which begin() was called last.
-	 * advisory.holders() has those up to query.
+	 * Add the columns mode to lock, for the entry for which begin() was called last.
+	 * advisory.holders() has those up to slots.
 	 */
 	void		finish(Row *row, const LockEntry &entry);
 
@@ -163,10 +163,10 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	}
 	row->add_reference(gid);
 	row->add_reference(query);
-	add_tag_columns(*row, &entry.tag);
-	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
+	add_tag_columns(*row, &entry.tag);
+	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 }
 
 void

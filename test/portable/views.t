@@ -243,7 +243,8 @@ $owner->run(
           [ $queued->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0,
               [ @held, $head->pid ] ] ], 'slots and queue of a labelled semaphore');
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0 ] ], 'semaphores');
+        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef ] ],
+        'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
         [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
         'every slot is in the way');
