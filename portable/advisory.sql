@@ -287,7 +287,27 @@ DECLARE
     most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
     setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
     is_setting boolean := setting > 0 AND (timeout IS NULL OR setting < most);
+    hint text := 'To see what others wait for: SELECT * FROM advisory.blockers.';
+    holder record;
 BEGIN
+    SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
+    FROM advisory._keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+    WHERE k.key BETWEEN _raise_not_available.key + (slots IS NOT NULL)::integer
+            AND _raise_not_available.key + coalesce(slots, 0)
+        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
+    ORDER BY k.key, k.pid LIMIT 1;
+    IF holder.is_waiting THEN
+        hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
+    ELSIF FOUND AND holder.pid IS NULL THEN
+        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.';
+    ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
+        hint := concat(
+            hint, ' To end that session: SELECT advisory.terminate_holder'
+            || CASE WHEN advisory._display(namespace, name) = namespace || '/' || name
+                    THEN format('(%L, %L', namespace, name)
+                    ELSE format('_key(%s', key) END
+            || ', ' || holder.pid || ').');
+    END IF;
     most := CASE WHEN is_setting THEN setting ELSE most END;
     RAISE EXCEPTION 'could not obtain % "%" %',
         CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'a slot of semaphore' END,
@@ -299,11 +319,7 @@ BEGIN
                               ELSE most || ' ms' END) END
         USING ERRCODE = 'lock_not_available',
             DETAIL = advisory._holders(key, slots),
-            HINT = format('To see who %s: SELECT * FROM advisory.%s.',
-                CASE WHEN slots IS NULL THEN 'holds it' ELSE 'has its slots' END,
-                CASE advisory._display(namespace, name)
-                    WHEN namespace || '/' || name THEN format('holders(%L, %L)', namespace, name)
-                    ELSE format('holders_key(%s)', key) END),
+            HINT = hint,
             SCHEMA = coalesce(namespace, ''),
             CONSTRAINT = coalesce(name, key::text);
 END $$;

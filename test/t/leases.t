@@ -197,6 +197,10 @@ sub waits_for_lease ($session, @statement) {
     is(state_of('try'), 'expired', 'a lease has expired');
     $taking->shows("SELECT token FROM advisory.try_lease('l', 'try', '1h', '50ms')", 'NULL',
         'but nobody takes it over while a transaction relies on it');
+    my $pid = $relying->pid;
+    like($taking->query("SELECT advisory.lease('l', 'try', '1h', '50ms')")->{hint},
+        qr/advisory\.blockers\. To end that session: SELECT pg_terminate_backend\($pid\)\.$/,
+        '... and the error says how to end that session');
     $look->start("SELECT advisory.end_lease('l', 'try', $token)");
     sleep 0.1;
     is($look->is_done ? 1 : 0, 0, 'nor is it ended');

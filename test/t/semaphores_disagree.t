@@ -56,6 +56,10 @@ my $look = observer();
         '... which does not end any');
     my %answer = map { $_->[0] => $_->[2] } @{ $look->rows($remedy) };
     is_deeply(\%answer, \%gave, '... but shows what they give');
+    like(session()->fails(q(SELECT advisory.acquire('sem', 'disagreed', 3, '10ms')), '55P03',
+        'no slot')->{hint},
+        qr/^To see who gives which number of slots: SELECT \* FROM advisory\.semaphores\.$/,
+        '... and nor does the error');
     my $beyond = session();
     $beyond->shows($try->(5), 4, 'another session gets a slot that it cannot use');
     $look->shows('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ? AND NOT granted', 0,
