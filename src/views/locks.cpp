@@ -352,10 +352,10 @@ locks_handler(FunctionCallInfo)
 /*
  * ---- Locks that look forgotten ----
  *
- * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction
- * for long; all locks that a session holds then are session-level.  Or its session is a pooled
- * connection that has changed its user or its application since it took the lock, or worked for
- * others and has changed back.
+ * A lock looks forgotten for one of two reasons.  Its session has been idle for long, in a
+ * transaction or outside; outside, all locks that it holds are session-level.  Or its session is a
+ * pooled connection that has changed its user or its application since it took the lock, or worked
+ * for others and has changed back.
  */
 
 /* The name of a role, or its OID if it has been dropped. */
@@ -375,13 +375,15 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHol
 	const Acquirer *acquirer = hold.acquirer;
 	static constexpr char SEPARATOR[] = "; ";
 	int64		idle = now - backend.st_state_start_timestamp;
+	bool		is_idle_inside = backend.st_state == STATE_IDLEINTRANSACTION ||
+		backend.st_state == STATE_IDLEINTRANSACTION_ABORTED;
 	StringInfoData reasons;
 
 	initStringInfo(&reasons);
-	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 &&
-		idle >= setting::leak_after * USECS_PER_SEC)
-		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR,
-						 idle / USECS_PER_SEC);
+	if ((backend.st_state == STATE_IDLE || is_idle_inside) &&
+		backend.st_state_start_timestamp != 0 && idle >= setting::leak_after * USECS_PER_SEC)
+		appendStringInfo(&reasons, "%sidle %s a transaction for " INT64_FORMAT " s", SEPARATOR,
+						 is_idle_inside ? "in" : "outside", idle / USECS_PER_SEC);
 	if (acquirer != nullptr)
 	{
 		if (OidIsValid(hold.present_role) && hold.present_role != acquirer->role)
