@@ -140,8 +140,8 @@ CREATE VIEW advisory_internal.activity AS
         GROUP BY pid, gid, who, state
         UNION ALL
         SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, current_database(),
-               concat('lease ', lock), NULL, NULL, NULL, NULL, NULL, 'lease', NULL, owner, state, NULL,
-               clock_timestamp() - acquired_at, NULL
+               concat('lease ', lock), NULL, NULL, NULL, NULL, NULL, 'lease', NULL, owner, state,
+               NULL, clock_timestamp() - acquired_at, NULL
         FROM lease
         WHERE NOT is_one_of_many
         UNION ALL

@@ -208,7 +208,8 @@ wait_of_root(const VisibleSession &session, const LockEntry &hold)
 	uint32		wait = GetPGProcByNumber(hold.leader_number)->wait_event_info;
 	const char *event = pgstat_get_wait_event(wait);
 
-	if (session.backend == nullptr || session.backend->st_state != STATE_RUNNING || event == nullptr)
+	if (session.backend == nullptr || session.backend->st_state != STATE_RUNNING ||
+		event == nullptr)
 		return "";
 	return psprintf(", waits for %s (%s)", event, pgstat_get_wait_event_type(wait));
 }

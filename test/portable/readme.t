@@ -6,7 +6,8 @@ use AdvisoryTest;
 use Psql;
 use Readme;
 
-# What is otherwise here: how it is installed, a view that is absent, the names in views, and leases.
+# What is otherwise here: how it is installed, a view that is absent, the names in views, and
+# leases.
 my $INSTALLED = qr/^CREATE EXTENSION|advisory[.]pressure_by_backend/;
 my $ABSENT    = qr/_lease\b/;
 

@@ -186,8 +186,8 @@ $owner->run(
     done($waiter, $behind, @pair);
 }
 
-# What one checks before ending a session; and a root that waits itself, for a standby, with the lock
-# of NOTIFY.
+# What one checks before ending a session; and a root that waits itself, for a standby, with the
+# lock of NOTIFY.
 {
     my $holder = there(role => 'views_owner')->run('SELECT pg_advisory_lock(8)');
     my $waiter = waiting('SELECT pg_advisory_lock(8)');
@@ -218,7 +218,8 @@ $owner->run(
     $second->start('BEGIN; SELECT pg_advisory_xact_lock(9); NOTIFY x; COMMIT');
     waits($super, $second);
     is_deeply($super->rows('SELECT state, lock FROM advisory.blockers'),
-        [ [ 'active, waits for SyncRep (IPC)', q(NOTIFY's commit lock) ] ], q(NOTIFY's commit lock));
+        [ [ 'active, waits for SyncRep (IPC)', q(NOTIFY's commit lock) ] ],
+        q(NOTIFY's commit lock));
     $set_names->('');
     $_->finish for $commit, $second;
     done($waiter, $commit, $second);

@@ -263,7 +263,8 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
         'an expired lease, and the session that relies on it');
     waits($look, $waiter, q(SELECT advisory.lease('l', 'a', '1h')));
     $look->shows(q(SELECT lock, mode, state, blocked_by FROM advisory.activity
-        WHERE waiting IS NOT NULL), 'lease l/a|lease|active|' . $owner->pid, '... which is in the way of those who want it');
+        WHERE waiting IS NOT NULL), 'lease l/a|lease|active|' . $owner->pid,
+        '... which is in the way of those who want it');
     my $nobody = there(role => 'app');
     $nobody->shows(q(SELECT DISTINCT lock, mode FROM advisory.activity WHERE mode = 'lease'),
         'lease ' . $look->value(q(SELECT advisory.key('l', 'a'))) . '|lease',

@@ -287,7 +287,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         'its query, cut, on one line, without escapes');
     is(length $row->[3], 90, '... to 90 columns');
     my $nobody = there(role => 'nobody');
-    is_deeply($nobody->rows('SELECT state, backend_type, client_addr, query FROM advisory.blockers'),
+    is_deeply(
+        $nobody->rows('SELECT state, backend_type, client_addr, query FROM advisory.blockers'),
         [ [ undef, undef, undef, '<insufficient privilege>' ] ],
         '... all for those only who may see the session');
     $holder->run('ROLLBACK');
@@ -331,7 +332,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         [ $commit->pid, 'active, waits for SyncRep (IPC)', "NOTIFY's commit lock" ],
     ], "what roots wait for, and NOTIFY's commit lock");
     my ($line) = grep { /NOTIFY/ } $look->column('SELECT * FROM advisory.wait_tree()');
-    like($line, qr/holds NOTIFY's commit lock AccessExclusiveLock, active \d+ s, waits for SyncRep \(IPC\)$/,
+    like($line,
+        qr/holds NOTIFY's commit lock AccessExclusiveLock, active \d+ s, waits for SyncRep \(IPC\)$/,
         '... in the tree, too');
     my $nobody = there(role => 'nobody');
     $nobody->shows('SELECT count(state) FROM advisory.blockers', 0,

@@ -52,7 +52,8 @@ sub waits_for_lease ($session, @statement) {
             FROM advisory.activity WHERE lock ~ 'queue'
             ORDER BY waiting DESC NULLS LAST, array_position(ARRAY[$pids], pid)"),
         [ (map { [ 'lease l/queue', 'lease', $_->pid, 1, 1 ] } @waiters),
-            [ 'lease l/queue', 'lease', undef, 1, 0 ] ], 'activity shows those who wait, and the lease');
+            [ 'lease l/queue', 'lease', undef, 1, 0 ] ],
+        'activity shows those who wait, and the lease');
     my @tree = $look->column('SELECT * FROM advisory.wait_tree()');
     my $held = qr{lease l/queue exclusive .*, which postgres\@look holds until };
     like($tree[0], qr{^$waiters[0]{pid} .* waits for $held},

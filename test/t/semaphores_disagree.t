@@ -42,7 +42,8 @@ my $look = observer();
     # Which number each session gives, and what there is to do: nobody is ended who may be right.
     my %gave = ($three->pid => 3, $five->pid => 5, $five_too->pid => 5, $waiter->pid => 3);
     my @given = map { my $number = $_;
-        "$number by " . join ', ', sort { $a <=> $b } grep { $gave{$_} == $number } keys %gave } 3, 5;
+        my @pids = sort { $a <=> $b } grep { $gave{$_} == $number } keys %gave;
+        "$number by " . join ', ', @pids } 3, 5;
     $look->shows(q(SELECT slots_given FROM advisory.semaphores WHERE name = 'disagreed'),
         join('; ', @given), 'the view shows who gives which number');
     for my $view (q(advisory.holders('sem', 'disagreed')), 'advisory.locks') {
