@@ -294,7 +294,27 @@ DECLARE
     most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
     setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
     is_setting boolean := setting > 0 AND (timeout IS NULL OR setting < most);
+    hint text := 'To see what others wait for: SELECT * FROM advisory.blockers.';
+    holder record;
 BEGIN
+    SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
+    FROM advisory._keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+    WHERE k.key BETWEEN _raise_not_available.key + (slots IS NOT NULL)::integer
+            AND _raise_not_available.key + coalesce(slots, 0)
+        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
+    ORDER BY k.key, k.pid LIMIT 1;
+    IF holder.is_waiting THEN
+        hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
+    ELSIF FOUND AND holder.pid IS NULL THEN
+        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.';
+    ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
+        hint := concat(
+            hint, ' To end that session: SELECT advisory.terminate_holder'
+            || CASE WHEN advisory._display(namespace, name) = namespace || '/' || name
+                    THEN format('(%L, %L', namespace, name)
+                    ELSE format('_key(%s', key) END
+            || ', ' || holder.pid || ').');
+    END IF;
     most := CASE WHEN is_setting THEN setting ELSE most END;
     RAISE EXCEPTION 'could not obtain % "%" %',
         CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'a slot of semaphore' END,
@@ -306,11 +326,7 @@ BEGIN
                               ELSE most || ' ms' END) END
         USING ERRCODE = 'lock_not_available',
             DETAIL = advisory._holders(key, slots),
-            HINT = format('To see who %s: SELECT * FROM advisory.%s.',
-                CASE WHEN slots IS NULL THEN 'holds it' ELSE 'has its slots' END,
-                CASE advisory._display(namespace, name)
-                    WHEN namespace || '/' || name THEN format('holders(%L, %L)', namespace, name)
-                    ELSE format('holders_key(%s)', key) END),
+            HINT = hint,
             SCHEMA = coalesce(namespace, ''),
             CONSTRAINT = coalesce(name, key::text);
 END $$;
@@ -1057,9 +1073,11 @@ CREATE OR REPLACE FUNCTION advisory._entries(
            known_as, gid, query, session, objsubid::integer, tag,
            CASE WHEN number IS NULL
                 THEN concat_ws(' ',
-                    CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple)
-                                  WHEN 'transactionid' THEN 'transaction'
-                                  ELSE locktype END,
+                    CASE WHEN locktype = 'tuple' THEN format('row (%s,%s) of', page, tuple)
+                         WHEN locktype = 'transactionid' THEN 'transaction'
+                         WHEN (locktype, l.database, classid, objid) = ('object', 0, 1262, 0)
+                         THEN 'NOTIFY''s commit lock'
+                         ELSE locktype END,
                     transactionid, virtualxid,
                     advisory._printable(
                         CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text
@@ -1097,7 +1115,7 @@ CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();
 CREATE OR REPLACE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
            key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
-           blocked_by, known_as, gid, query
+           blocked_by, known_as, gid, query, NULL::integer AS slots
     FROM advisory._entry
     WHERE kind IS NOT NULL;
 COMMENT ON VIEW advisory.locks IS
@@ -1107,11 +1125,11 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
         pid integer, database text, role text, application_name text, client_addr inet, state text,
         kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
         waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
-        query text)
+        query text, slots integer)
     LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT advisory._check(key::text, 'key');
     SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
-           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query
+           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query, NULL::integer
     FROM advisory._entries($1, $2) AS e
     WHERE e.key = $3 AND database = current_database()
 $$;
@@ -1126,7 +1144,8 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
            coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
                AS holders,
-           false AS slots_disagree
+           false AS slots_disagree,
+           NULL::text AS slots_given
     FROM advisory._entry
     WHERE kind IN ('semaphore', 'queue')
     GROUP BY 1, 2, 3;
@@ -1249,7 +1268,11 @@ CREATE OR REPLACE VIEW advisory.blockers AS
         SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach
         WHERE above NOT IN (SELECT session FROM edge)
         GROUP BY above)
-    SELECT (e).pid, (e).who, (e).state,
+    SELECT (e).pid, (e).who,
+           -- What an active session waits for itself, for no other session holds that.
+           (e).state || CASE WHEN a.state = 'active' AND wait_event IS NOT NULL
+                             THEN format(', waits for %s (%s)', wait_event, wait_event_type)
+                             ELSE '' END AS state,
            date_trunc('second', (e).since) AS since,
            concat('slot ' || (e).slot || ' of ', (e).lock) AS lock,
            waiters,
@@ -1264,11 +1287,16 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
                             (e).namespace, (e).name, (e).pid)
                 ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
-           END AS remedy
+           END AS remedy,
+           backend_type, a.client_addr,
+           regexp_replace(
+               advisory._printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
+               '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
           ORDER BY above, start, session) AS first USING (above)
-    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
+    LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
+    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW advisory.blockers IS
     'what others wait for in the end, and the statement that ends it';
 -- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a

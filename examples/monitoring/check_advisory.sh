@@ -12,7 +12,7 @@ Modes:
           (default: -w 50 -c 75, or the server's own settings pressure_warning and pressure_critical)
   waits   how many seconds the longest wait for an advisory lock has lasted
           (default: -w 60 -c 300)
-  leaks   how many session-level locks look forgotten
+  leaks   how many locks look forgotten
           (default: -w 0 -c 100)
 
 Options:

@@ -279,8 +279,8 @@ CREATE FUNCTION advisory.holders(namespace text, name text)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
     kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
-    waited interval,
-    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
+    query text, slots integer)
     AS 'MODULE_PATHNAME', 'advisory_holders_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, text) IS
@@ -290,8 +290,8 @@ CREATE FUNCTION advisory.holders(namespace text, id bigint)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
     kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
-    waited interval,
-    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
+    query text, slots integer)
     AS 'MODULE_PATHNAME', 'advisory_holders_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, bigint) IS
@@ -301,8 +301,8 @@ CREATE FUNCTION advisory.holders(namespace text, id uuid)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
     kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
-    waited interval,
-    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
+    query text, slots integer)
     AS 'MODULE_PATHNAME', 'advisory_holders_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, uuid) IS

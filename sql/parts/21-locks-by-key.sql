@@ -94,8 +94,8 @@ CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
     kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
-    waited interval,
-    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
+    query text, slots integer)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders_key(bigint) IS

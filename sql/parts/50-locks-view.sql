@@ -37,12 +37,12 @@ CREATE FOREIGN TABLE advisory._locks (
     blocked_by integer[],
     gid text,
     query text,
+    slots integer,
     datid oid,
     high integer,
     low integer,
     objsubid integer,
-    lock text,
-    slots integer)
+    lock text)
     SERVER advisory_ext;
 COMMENT ON FOREIGN TABLE advisory._locks IS
     'rows of advisory.locks, advisory.activity and advisory.semaphores';
@@ -52,7 +52,7 @@ CREATE VIEW advisory.locks AS
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
            waited, acquired_at, held, blocked_by,
            advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start) AS known_as,
-           gid, query
+           gid, query, slots
     FROM advisory._locks
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
@@ -91,3 +91,5 @@ COMMENT ON COLUMN advisory.locks.known_as IS
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.query IS
     'query of the session; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.locks.slots IS
+    'number of slots that this session gave; null where unknown';

@@ -1,4 +1,20 @@
 CREATE VIEW advisory.semaphores AS
+    WITH entry AS MATERIALIZED (
+        SELECT key, namespace, name, slot, slots, granted, coalesce(pid, 0) AS pid
+        FROM advisory._locks
+        WHERE kind IN ('semaphore', 'queue') AND database = current_database()
+    ), given AS (
+        -- Ten processes for each number.
+        SELECT key,
+               string_agg(concat(slots, ' by ', array_to_string(pids[:10], ', '),
+                                 ' +' || nullif(greatest(cardinality(pids), 10) - 10, 0)),
+                          '; ' ORDER BY slots) AS slots_given
+        FROM (SELECT key, slots, array_agg(DISTINCT pid) AS pids
+              FROM entry
+              WHERE slots IS NOT NULL
+              GROUP BY key, slots) AS one
+        GROUP BY key
+    )
     SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
            (array_agg(name ORDER BY granted DESC, slot DESC))[1] AS name,
            key,
@@ -8,12 +24,12 @@ CREATE VIEW advisory.semaphores AS
                 THEN greatest(max(slots) - count(*) FILTER (WHERE granted), 0)::integer
            END AS free,
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
-           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
-               AS holders,
-           coalesce(min(slots) <> max(slots), false) AS slots_disagree
-    FROM advisory._locks
-    WHERE kind IN ('semaphore', 'queue') AND database = current_database()
-    GROUP BY key;
+           coalesce(array_agg(pid ORDER BY slot) FILTER (WHERE granted), '{}') AS holders,
+           coalesce(min(slots) <> max(slots), false) AS slots_disagree,
+           slots_given
+    FROM entry
+    LEFT JOIN given USING (key)
+    GROUP BY key, slots_given;
 COMMENT ON VIEW advisory.semaphores IS
     'semaphores of this database that have holders of slots, or waiters';
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
@@ -28,3 +44,5 @@ COMMENT ON COLUMN advisory.semaphores.holders IS
     'process of each taken slot, in order; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.semaphores.slots_disagree IS
     'do sessions use it with different numbers of slots?';
+COMMENT ON COLUMN advisory.semaphores.slots_given IS
+    'which number of slots which processes give: 2 by 4711; 3 by 4712';

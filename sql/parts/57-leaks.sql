@@ -1,4 +1,4 @@
--- Session-level locks that look forgotten.
+-- Locks that look forgotten.
 
 CREATE FUNCTION advisory_internal.leaks()
     RETURNS TABLE (
@@ -40,7 +40,7 @@ CREATE VIEW advisory.leaks AS
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
-COMMENT ON VIEW advisory.leaks IS 'session-level locks that look forgotten, and why';
+COMMENT ON VIEW advisory.leaks IS 'locks that look forgotten, and why';
 COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
 COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';
 COMMENT ON COLUMN advisory.leaks.role IS 'role of the session';
@@ -48,7 +48,7 @@ COMMENT ON COLUMN advisory.leaks.application_name IS 'application_name of the se
 COMMENT ON COLUMN advisory.leaks.client_addr IS
     'address of the client (or pooler); null for a socket';
 COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity';
-COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot) or foreign';
+COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot), lease or foreign';
 COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
 COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.leaks.slot IS 'slot of a semaphore, from 1';

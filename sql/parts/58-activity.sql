@@ -47,15 +47,18 @@ COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS
 
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT kind, key, database, lock, datid, high, low, objsubid, slot, mode, pid, gid, state,
+        SELECT kind, key, database, lock, datid, high, low, objsubid, slot,
+               CASE kind WHEN 'lease' THEN kind ELSE mode END AS mode, pid, gid, state,
                granted, wait_start, waited, held, blocked_by,
                CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
                     ELSE role
                END AS who,
-               -- A semaphore's slots and its queue are one lock.  (Records cannot be hashed.)
+               -- A semaphore's slots and its queue are one lock, and so are a lease and its queue.
+               -- (Records cannot be hashed.)
                ARRAY[datid::bigint, high, low,
-                     CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END] AS tag
+                     CASE kind WHEN 'semaphore' THEN 16383 WHEN 'lease' THEN 16382 ELSE objsubid
+                     END] AS tag
         FROM advisory._locks
     ), waiting AS MATERIALIZED (
         -- The server shows this to those who may see the state, too.
@@ -67,8 +70,11 @@ CREATE VIEW advisory_internal.activity AS
                row_number() OVER in_turn AS place,
                count(*) OVER (PARTITION BY tag) - 10 AS others,
                nth_value(wait_start, 10) OVER in_turn AS tenth_start
-        FROM entry
-        WHERE NOT granted
+        -- The first in the queue of a lease may wait for the lease, too.
+        FROM (SELECT DISTINCT ON (tag, pid) *
+              FROM entry
+              WHERE NOT granted
+              ORDER BY tag, pid, cardinality(blocked_by) DESC) AS waits
         WINDOW in_turn AS (PARTITION BY tag ORDER BY wait_start, pid)
     ), blocker AS (
         -- Whoever is in the way of a later waiter is also in the way of one of these.
@@ -99,15 +105,16 @@ CREATE VIEW advisory_internal.activity AS
         LEFT JOIN held_by USING (tag, place)
         WHERE place <= 11
     ), lease AS (
-        SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
-               row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20
-                   AS is_one_of_many
+        -- One that has expired matters while a session waits for it, or relies on it.
+        SELECT l.*, u.is_awaited, u.since,
+               row_number() OVER (ORDER BY u.is_awaited IS NOT TRUE, u.since, u.key IS NULL,
+                                           l.acquired_at, l.lock) > 20 AS is_one_of_many
         FROM advisory_internal.lease_rows() AS l
-        LEFT JOIN (SELECT key, min(wait_start) AS since
+        LEFT JOIN (SELECT key, min(wait_start) AS since, bool_or(NOT granted) AS is_awaited
                    FROM entry
-                   WHERE NOT granted AND kind = 'lease' AND database = current_database()
-                   GROUP BY key) AS w ON w.key = l.key
-        WHERE l.state <> 'expired'
+                   WHERE kind = 'lease' AND database = current_database()
+                   GROUP BY key) AS u ON u.key = l.key
+        WHERE l.state <> 'expired' OR u.key IS NOT NULL
     ), line (rank, since, place, database, lock, datid, high, low, objsubid, slot, mode, pid, who,
              state, waiting, held, pids) AS (
         SELECT 1, wait_start, place, database, lock, datid, high, low, objsubid, slot, mode, pid,
@@ -134,9 +141,9 @@ CREATE VIEW advisory_internal.activity AS
         WHERE is_one_of_many
         GROUP BY pid, gid, who, state
         UNION ALL
-        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, current_database(), lock, NULL,
-               NULL, NULL, NULL, NULL, 'lease', NULL, owner, state, NULL,
-               clock_timestamp() - acquired_at, NULL
+        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, current_database(),
+               concat('lease ', lock), NULL, NULL, NULL, NULL, NULL, 'lease', NULL, owner, state,
+               NULL, clock_timestamp() - acquired_at, NULL
         FROM lease
         WHERE NOT is_one_of_many
         UNION ALL
@@ -167,11 +174,13 @@ CREATE VIEW advisory_internal.activity AS
         LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
         LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
         LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-        CROSS JOIN LATERAL (SELECT coalesce(lock, advisory_internal.unnamed(
-                                objsubid, high, low,
-                                (advisory_internal.known_as(
-                                    datid, objsubid, high, low, own, exact, is_start))[1],
-                                is_label))) AS text (what)
+        CROSS JOIN LATERAL (SELECT concat(
+                                CASE WHEN objsubid IN (16381, 16382) THEN 'lease ' END,
+                                coalesce(lock, advisory_internal.unnamed(
+                                    objsubid, high, low,
+                                    (advisory_internal.known_as(
+                                        datid, objsubid, high, low, own, exact, is_start))[1],
+                                    is_label)))) AS text (what)
         CROSS JOIN LATERAL (SELECT least(cardinality(pids),
                                    CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2
                                         ELSE 3
@@ -214,10 +223,10 @@ CREATE VIEW advisory.activity AS
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders';
 COMMENT ON COLUMN advisory.activity.lock IS
-    'namespace/name, a label in quotes, or the key; or a number of others';
+    'namespace/name, a label in quotes, or the key; lease: before leases';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS
-    'exclusive or shared; or lease, which is not held by a session';
+    'exclusive or shared; lease, also for sessions that use one';
 COMMENT ON COLUMN advisory.activity.pid IS
     'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
@@ -252,7 +261,11 @@ CREATE FUNCTION advisory_internal.blockers()
         key bigint,
         key1 integer,
         key2 integer,
-        transaction xid)
+        transaction xid,
+        backend_type text,
+        client_addr inet,
+        query text,
+        disagreed_key bigint)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -276,7 +289,12 @@ CREATE VIEW advisory.blockers AS
            -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
            -- the database may have put before pg_catalog.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
-           CASE WHEN b.gid IS NOT NULL
+           CASE WHEN disagreed_key IS NOT NULL
+                -- Whoever has the slot may be right.
+                THEN format('SELECT pid, granted, slots FROM advisory.locks WHERE key = %s '
+                            'AND slots > 0; -- they give different numbers of slots',
+                            disagreed_key)
+                WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
                     || ';'
                     || coalesce(' -- in database ' || quote_ident(other_database), '')
@@ -293,7 +311,9 @@ CREATE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL
                 THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', b.pid)
-           END AS remedy
+           END AS remedy,
+           backend_type, client_addr,
+           advisory_internal.cut(left(query, 1000), 90) AS query
     FROM advisory_internal.blockers() AS b
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
@@ -311,7 +331,7 @@ COMMENT ON COLUMN advisory.blockers.pid IS
     'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
 COMMENT ON COLUMN advisory.blockers.state IS
-    'state as in pg_stat_activity; null without the privilege to see it';
+    'state, and what an active session waits for itself; null if hidden';
 COMMENT ON COLUMN advisory.blockers.since IS
     'since when in that state; when it was prepared, or granted';
 COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
@@ -319,4 +339,10 @@ COMMENT ON COLUMN advisory.blockers.waiters IS
     'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
 COMMENT ON COLUMN advisory.blockers.remedy IS
-    'statement that ends it; null where no statement can name it';
+    'statement that ends it, or shows who gives which number of slots';
+COMMENT ON COLUMN advisory.blockers.backend_type IS
+    'as in pg_stat_activity; null if hidden';
+COMMENT ON COLUMN advisory.blockers.client_addr IS
+    'address of the client; null for a socket, and if hidden';
+COMMENT ON COLUMN advisory.blockers.query IS
+    'query on one line, cut; hidden without the privilege to see it';

@@ -71,8 +71,8 @@ static const IntSetting int_settings[] = {
 		"-1 turns it off, 0 logs all."},
 	{"advisory_ext.leak_after", &setting::leak_after, 10 * 60, 0, INT_MAX / 1000, PGC_USERSET,
 		GUC_UNIT_S,
-		"Sets how long a session may be idle before its session-level locks are shown in "
-		"advisory.leaks.", nullptr},
+		"Sets how long a session may be idle before its locks are shown in advisory.leaks.",
+		nullptr},
 	{"advisory_ext.idle_holder_timeout", &setting::idle_holder_timeout, 0, 0, INT_MAX, PGC_USERSET,
 		GUC_UNIT_MS,
 		"Ends a session that holds a session-level lock or slot and has been idle outside a "

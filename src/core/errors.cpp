@@ -162,6 +162,7 @@ struct Blockers
 {
 	char	   *description;	/* null if no session blocks it any more */
 	bool		is_waiting;		/* the first session in the description itself waits */
+	bool		disagree;		/* other sessions give other numbers of slots */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	const char *holder_gid;		/* a prepared transaction that does; null if none does */
 };
@@ -276,6 +277,7 @@ find_blockers(const LockEntries &found, LockEntry me)
 {
 	Blockers	blockers = {};
 	Backends	backends;
+	HoldReader	holds;
 	StringInfoData out;
 	int			count = 0;
 	int			own = 0;
@@ -291,6 +293,10 @@ find_blockers(const LockEntries &found, LockEntry me)
 
 			if (entry.granted != granted)
 				continue;
+
+			int			slots = granted ? holds.find(entry).hold.slots : entry.slots;
+
+			blockers.disagree |= slots > 0 && me.slots > 0 && slots != me.slots;
 			own += granted && me.slots > 0 && entry.pid == MyProcPid;
 			if (!is_in_the_way(entry, me) || count++ >= DESCRIBED_BLOCKERS)
 				continue;
@@ -335,15 +341,20 @@ describe_blockers(const LockRequest &request)
 
 /* ---- Not available ---- */
 
-/* The HINT: statements that show the holders, and that end such a session. */
+/* Only while others wait does it show anything, but then in a few lines what there is to do. */
+#define LOOK_HINT "To see what others wait for: SELECT * FROM advisory.blockers."
+
+/* The HINT: statements that show who is in the way, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
-	bool		is_for_slot = request.is_for_slot();
 	char	   *arguments = call_arguments(request.name);
 	const char *by_key = arguments == nullptr ? "_key" : "";
-	char	   *look;
 
+	/* Whoever is in the way may be right. */
+	if (blockers.disagree)
+		return errhint("To see who gives which number of slots: "
+					   "SELECT * FROM advisory.semaphores.");
 	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
 		return errhint("To see the prepared transaction that holds it: "
 					   "SELECT * FROM pg_prepared_xacts.");
@@ -357,12 +368,10 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
-	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
-					is_for_slot ? "has its slots" : "holds it", by_key, arguments);
 	if (blockers.holder_pid == 0)
-		return errhint("%s", look);
-	return errhint("%s To end %s: SELECT advisory.terminate_holder%s(%s, %d).",
-				   look, is_for_slot ? "the first of these sessions" : "that session",
+		return errhint(LOOK_HINT);
+	return errhint(LOOK_HINT " To end %s: SELECT advisory.terminate_holder%s(%s, %d).",
+				   request.is_for_slot() ? "the first of these sessions" : "that session",
 				   by_key, arguments, blockers.holder_pid);
 }
 
@@ -408,19 +417,24 @@ raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
 	char	   *shown = display_lock(name);
 	char	   *detail = lease_describe_holder(name.key);
 	LockEntry	me = {};
+	Blockers	blockers = {};
 
 	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
 	if (detail == nullptr)
 	{
 		me.tag = lease_tag(MyDatabaseId, name.key);
 		me.lockmode = ExclusiveLock;
-		detail = find_blockers(read_locks({me.tag}), me).description;
+		blockers = find_blockers(read_locks({me.tag}), me);
+		detail = blockers.description;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain lease \"%s\" %s", shown, describe_limit(outcome, limit)),
 			 detail != nullptr ? errdetail("%s", detail) : 0,
-			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
+			 blockers.holder_pid != 0
+			 ? errhint(LOOK_HINT " To end that session: SELECT pg_terminate_backend(%d).",
+					   blockers.holder_pid)
+			 : errhint("To see who holds it: SELECT * FROM advisory.leases."),
 			 set_lock_fields(name)));
 }
 

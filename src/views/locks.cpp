@@ -33,8 +33,8 @@ static constexpr Oid LOCK_COLUMNS[] = {
 	/* mode to blocked_by: finish() */
 	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
 	INT4ARRAYOID,
-	/* gid to slots: finish() */
-	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
+	/* gid to lock: finish() */
+	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -69,8 +69,8 @@ public:
 	Row			begin(const LockEntry &entry);
 
 	/*
-	 * Add the columns mode to slots, for the entry for which begin() was called last.
-	 * advisory.holders() has those up to query.
+	 * Add the columns mode to lock, for the entry for which begin() was called last.
+	 * advisory.holders() has those up to slots.
 	 */
 	void		finish(Row *row, const LockEntry &entry);
 
@@ -163,10 +163,10 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	}
 	row->add_reference(gid);
 	row->add_reference(query);
-	add_tag_columns(*row, &entry.tag);
-	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
+	add_tag_columns(*row, &entry.tag);
+	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 }
 
 void
@@ -352,10 +352,10 @@ locks_handler(FunctionCallInfo)
 /*
  * ---- Locks that look forgotten ----
  *
- * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction
- * for long; all locks that a session holds then are session-level.  Or its session is a pooled
- * connection that has changed its user or its application since it took the lock, or worked for
- * others and has changed back.
+ * A lock looks forgotten for one of two reasons.  Its session has been idle for long, in a
+ * transaction or outside; outside, all locks that it holds are session-level.  Or its session is a
+ * pooled connection that has changed its user or its application since it took the lock, or worked
+ * for others and has changed back.
  */
 
 /* The name of a role, or its OID if it has been dropped. */
@@ -375,13 +375,15 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHol
 	const Acquirer *acquirer = hold.acquirer;
 	static constexpr char SEPARATOR[] = "; ";
 	int64		idle = now - backend.st_state_start_timestamp;
+	bool		is_idle_inside = backend.st_state == STATE_IDLEINTRANSACTION ||
+		backend.st_state == STATE_IDLEINTRANSACTION_ABORTED;
 	StringInfoData reasons;
 
 	initStringInfo(&reasons);
-	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 &&
-		idle >= setting::leak_after * USECS_PER_SEC)
-		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR,
-						 idle / USECS_PER_SEC);
+	if ((backend.st_state == STATE_IDLE || is_idle_inside) &&
+		backend.st_state_start_timestamp != 0 && idle >= setting::leak_after * USECS_PER_SEC)
+		appendStringInfo(&reasons, "%sidle %s a transaction for " INT64_FORMAT " s", SEPARATOR,
+						 is_idle_inside ? "in" : "outside", idle / USECS_PER_SEC);
 	if (acquirer != nullptr)
 	{
 		if (OidIsValid(hold.present_role) && hold.present_role != acquirer->role)

@@ -4,6 +4,7 @@
  */
 #include "base/pg.h"
 
+#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
@@ -119,6 +120,10 @@ append_other(StringInfo out, const LOCKTAG &tag)
 	bool		is_here = tag.locktag_field1 == MyDatabaseId || !OidIsValid(tag.locktag_field1);
 	const char *name = nullptr;
 
+	/* PreCommit_Notify() locks what no object has, until the transaction has ended. */
+	if (tag.locktag_type == LOCKTAG_OBJECT && tag.locktag_field1 == InvalidOid &&
+		tag.locktag_field2 == DatabaseRelationId && tag.locktag_field3 == InvalidOid)
+		return appendStringInfoString(out, "NOTIFY's commit lock");
 	if (is_here && (is_row || tag.locktag_type == LOCKTAG_RELATION))
 	{
 		unless_lock_table_is_full([&]() {
@@ -193,6 +198,22 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 						 Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
+/*
+ * What the root of waits waits for itself, as ", waits for SyncRep (IPC)": no session holds that.
+ * Nothing for an idle session: that it waits for its client its state says.
+ */
+static const char *
+wait_of_root(const VisibleSession &session, const LockEntry &hold)
+{
+	uint32		wait = GetPGProcByNumber(hold.leader_number)->wait_event_info;
+	const char *event = pgstat_get_wait_event(wait);
+
+	if (session.backend == nullptr || session.backend->st_state != STATE_RUNNING ||
+		event == nullptr)
+		return "";
+	return psprintf(", waits for %s (%s)", event, pgstat_get_wait_event_type(wait));
+}
+
 static void
 append_line(Line *out_line, const Session &line, Waits *waits)
 {
@@ -210,6 +231,7 @@ append_line(Line *out_line, const Session &line, Waits *waits)
 	{
 		appendStringInfo(out, ", %s", session.state);
 		append_age(out, session.state_start, waits->now);
+		appendStringInfoString(out, wait_of_root(session, lock));
 	}
 	if (lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId)
 		append_lease(out, decode_tag(lock.tag).key);
@@ -263,11 +285,68 @@ show_wait_tree(ReturnSetInfo *result)
 	});
 }
 
+/* A query on one line, palloc'd; or null. */
+static char *
+one_line(const char *query)
+{
+	StringInfo	line = makeStringInfo();
+
+	if (query == nullptr)
+		return nullptr;
+	for (; *query != '\0'; query++)
+	{
+		if (!scanner_isspace(*query))
+			appendStringInfoChar(line, *query);
+		else if (line->len > 0 && line->data[line->len - 1] != ' ')
+			appendStringInfoChar(line, ' ');
+	}
+	make_printable(line->data);
+	return line->data;
+}
+
+/* As in pg_stat_activity. */
+static const char *
+backend_type_of(const PgBackendStatus &backend)
+{
+	return backend.st_backendType == B_BG_WORKER
+		? GetBackgroundWorkerTypeByPid(backend.st_procpid)
+		: GetBackendTypeDesc(backend.st_backendType);
+}
+
+/* For each of the entries: do those who use its semaphore give different numbers of slots? */
+static bool *
+find_disagreements(const LockEntries &found, HoldReader *holds)
+{
+	auto	   *disagree = static_cast<bool *>(palloc0(found.count + 1));
+	int			next;
+
+	for (int first = 0; first < found.count; first = next)
+	{
+		int			least = MAX_SLOTS;
+		int			most = 0;
+
+		for (next = first; next < found.count; next++)
+		{
+			const LockEntry &entry = found.entries[next];
+			int			slots = entry.granted ? holds->find(entry).hold.slots : entry.slots;
+
+			if (next > first && !is_same_semaphore(entry.tag, found.entries[first].tag))
+				break;
+			least = Min(least, slots > 0 ? slots : MAX_SLOTS);
+			most = Max(most, slots);
+		}
+		memset(disagree + first, most > least, next - first);
+	}
+	return disagree;
+}
+
 /* The rows that advisory.blockers is made from. */
 static void
 show_blockers(ReturnSetInfo *result)
 {
 	Waits		waits;
+	const LockEntries &entries = waits.trees.entries;
+	const bool *disagree = find_disagreements(entries, &waits.names.holds);
 
 	show_each(list_length(waits.trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
@@ -286,7 +365,8 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(session.role);
 		row.add_text(session.application);
 		row.add_text(database != MyDatabaseId ? database_name(database) : nullptr);
-		row.add_text(session.state);
+		row.add_text(session.state == nullptr ? nullptr :
+					 psprintf("%s%s", session.state, wait_of_root(session, lock)));
 		row.add_time(session.state_start);
 		text.add_to(&row);
 		row.add_int32(root->waiter_count);
@@ -296,6 +376,11 @@ show_blockers(ReturnSetInfo *result)
 		add_name_columns(row, tag,
 						 tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
 		row.add(TransactionIdGetDatum(lock.xid), session.gid == nullptr);
+		row.add_text(session.backend != nullptr ? backend_type_of(*session.backend) : nullptr);
+		row.add_reference(session.backend != nullptr
+						  ? client_address(*session.backend) : Datum(0));
+		row.add_text(one_line(session.is_hidden ? HIDDEN : session.query));
+		row.add(Int64GetDatum(decode_tag(lock.tag).key.value), !disagree[&lock - entries.entries]);
 		row.put(result);
 	});
 }

@@ -245,6 +245,8 @@ my %expected = (
         ("advisory_ext_leaks_locks$labels" => "SELECT count(*) FROM advisory.leaks WHERE $where",
             "advisory_ext_leaks_sessions$labels" => "SELECT count(DISTINCT pid) FROM advisory.leaks
                 WHERE $where",
+            "advisory_ext_leaks_idle_in_transaction_sessions$labels" => "SELECT count(DISTINCT pid)
+                FROM advisory.leaks WHERE state ~ '^idle in transaction' AND $where",
             "advisory_ext_leaks_oldest_seconds$labels" =>
                 "SELECT coalesce(extract(epoch FROM max(held)), 0) FROM advisory.leaks
                     WHERE $where") }

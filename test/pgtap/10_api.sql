@@ -25,7 +25,7 @@ INSERT INTO holder VALUES
      'state text, kind text, slot integer, mode text, scope text, '
      'granted boolean, wait_start timestamp with time zone, waited interval, '
      'acquired_at timestamp with time zone, held interval, '
-     'blocked_by integer[], gid text, query text)');
+     'blocked_by integer[], gid text, query text, slots integer)');
 
 -- Of each kind of name: %s is how the lock is named.
 INSERT INTO expected
@@ -215,9 +215,10 @@ FROM (VALUES
         'key1 integer, key2 integer, mode text, scope text, granted boolean, '
         'wait_start timestamp with time zone, waited interval, '
         'acquired_at timestamp with time zone, held interval, blocked_by integer[], '
-        'known_as text[], gid text, query text'),
+        'known_as text[], gid text, query text, slots integer'),
     ('semaphores', 'namespace text, name text, key bigint, slots integer, in_use integer, '
-        'free integer, waiting integer, holders integer[], slots_disagree boolean'),
+        'free integer, waiting integer, holders integer[], slots_disagree boolean, '
+        'slots_given text'),
     ('waits', 'root_pid integer, depth integer, path integer[], pid integer, '
         'waits_for_pid integer, namespace text, name text, key bigint, mode text, '
         'waited interval, state text, application_name text, query text, key1 integer, '
@@ -225,7 +226,8 @@ FROM (VALUES
     ('activity', 'lock text, slot integer, mode text, pid integer, who text, state text, '
         'waiting interval, held interval, blocked_by text'),
     ('blockers', 'pid integer, who text, state text, since timestamp with time zone, lock text, '
-        'waiters integer, longest_wait interval, remedy text'),
+        'waiters integer, longest_wait interval, remedy text, backend_type text, '
+        'client_addr inet, query text'),
     ('stats', 'namespace text, name text, acquired bigint, contended bigint, failed bigint, '
         'timeouts bigint, skipped bigint, wait_total interval, wait_max interval, '
         'hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, '

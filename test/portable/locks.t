@@ -37,6 +37,33 @@ $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
     $waiter->run('COMMIT', 'RESET lock_timeout', 'SELECT pg_advisory_unlock_all()');
 }
 
+# Its hint names what shows who waits for what, and the statement that ends the holder, as it is.
+for my $case ([ q(lock('hint', 'it''s')), q(lock('hint', 'it''s', '0')), 1 ],
+    [ q(lock('hint', E'two\nlines')), q(lock('hint', E'two\nlines', '0')), 1 ],
+    [ 'lock_key(-7)', q(lock_key(-7, '0')), 1 ],
+    [ q(acquire('hint', 'slots', 1)), q(acquire('hint', 'slots', 1, '0')), 1 ],
+    [ q(acquire('hint', E'two\nlines', 1)), q(acquire('hint', E'two\nlines', 1, '0')), 0 ])
+{
+    my ($takes, $wants, $is_named) = @$case;
+    my $one = session()->run("SELECT advisory.$takes");
+    my $pid = $one->pid;
+    my $hint = $observer->query("SELECT advisory.$wants")->{hint};
+    my ($ends) = $hint =~ m{\ATo\ see\ what\ others\ wait\ for:
+        \ SELECT\ \*\ FROM\ advisory\.blockers\.(?:\ To\ end\ that\ session:\ (SELECT\ advisory\.terminate_holder.*,\ $pid\))\.)?\z}x;
+    is(defined $ends, $is_named == 1, "$takes: the hint") or diag $hint;
+    $observer->shows($ends, 1, '... ends the holder') if $is_named;
+    leave($observer, $one);
+}
+{
+    my $one = session()->run(q(SELECT advisory.lock('hint', 'a')));
+    my $two = session()->run(q(SELECT advisory.lock('hint', 'b')));
+    waits($observer, $two, q(SELECT advisory.lock('hint', 'a')));
+    like($observer->query(q(SELECT advisory.lock('hint', 'b', '0')))->{hint},
+        qr/^To see who waits for whom: SELECT \* FROM advisory\.wait_tree\(\)\.$/,
+        'a holder that waits is not to be ended');
+    leave($observer, $one, $two);
+}
+
 # ---- Timeout and grant at the same moment --------------------------------------------------------
 
 {

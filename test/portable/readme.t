@@ -6,10 +6,9 @@ use AdvisoryTest;
 use Psql;
 use Readme;
 
-# What is otherwise here: how it is installed, a view that is absent, the end of a HINT, the names
-# in views, and leases.
+# What is otherwise here: how it is installed, a view that is absent, the names in views, and
+# leases.
 my $INSTALLED = qr/^CREATE EXTENSION|advisory[.]pressure_by_backend/;
-my $HINT      = qr/ To end that session: .*/;
 my $ABSENT    = qr/_lease\b/;
 
 my $page = readme();
@@ -17,7 +16,6 @@ my @steps = grep {
     $_->{chapter} =~ /^(?:Getting started|Everyday patterns)$/ && $_->{sql} !~ $INSTALLED
 } $page->steps;
 cmp_ok(scalar @steps, '>=', 10, 'the chapters are there');
-for my $step (@steps) { $step->{shown} =~ s/$HINT// if defined $step->{shown} }
 
 my $server = own_server();
 $page->run($server, role => 'app', pid => 4711, steps => \@steps, portable => 1);

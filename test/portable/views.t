@@ -186,6 +186,45 @@ $owner->run(
     done($waiter, $behind, @pair);
 }
 
+# What one checks before ending a session; and a root that waits itself, for a standby, with the
+# lock of NOTIFY.
+{
+    my $holder = there(role => 'views_owner')->run('SELECT pg_advisory_lock(8)');
+    my $waiter = waiting('SELECT pg_advisory_lock(8)');
+    my $CHECKED = 'SELECT state, backend_type, client_addr, query FROM advisory.blockers';
+    $holder->start("/* " . 'x' x 900 . " */ SELECT\n\t  pg_sleep(600)");
+    $owner->wait_until('it sleeps', q(SELECT count(*) FROM pg_stat_activity WHERE pid = ?
+        AND wait_event = 'PgSleep'), $holder->pid);
+    is_deeply($owner->rows($CHECKED),
+        [ [ 'active, waits for PgSleep (Timeout)', 'client backend', undef,
+            '/* ' . 'x' x 40 . '...' . 'x' x 19 . ' */ SELECT pg_sleep(600)' ] ],
+        'blockers: what a holder does');
+    is_deeply($look->rows($CHECKED), [ [ undef, undef, undef, '<insufficient privilege>' ] ],
+        '... for those only who may see it');
+    $super->run('SELECT pg_cancel_backend(' . $holder->pid . ')');
+    $holder->finish;
+    done($holder);
+    $waiter->finish;
+    my $set_names = sub ($names) {
+        $super->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
+            'SELECT pg_reload_conf()');
+        wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
+    };
+    $set_names->('nobody');
+    my ($commit, $second) = map { there() } 1, 2;
+    $commit->start('BEGIN; CREATE TEMP TABLE written (); NOTIFY x; COMMIT');
+    $super->wait_until('it waits for the standby',
+        q(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'));
+    $second->start('BEGIN; SELECT pg_advisory_xact_lock(9); NOTIFY x; COMMIT');
+    waits($super, $second);
+    is_deeply($super->rows('SELECT state, lock FROM advisory.blockers'),
+        [ [ 'active, waits for SyncRep (IPC)', q(NOTIFY's commit lock) ] ],
+        q(NOTIFY's commit lock));
+    $set_names->('');
+    $_->finish for $commit, $second;
+    done($waiter, $commit, $second);
+}
+
 # ---- Semaphores ----------------------------------------------------------------------------------
 
 {
@@ -205,7 +244,8 @@ $owner->run(
           [ $queued->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0,
               [ @held, $head->pid ] ] ], 'slots and queue of a labelled semaphore');
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0 ] ], 'semaphores');
+        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef ] ],
+        'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
         [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
         'every slot is in the way');

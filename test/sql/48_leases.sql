@@ -204,7 +204,7 @@ SELECT advisory.lease('leases', 'of a', '1h', '0');
 --> ERROR:  could not obtain lease "leases/of a" without waiting
 \set VERBOSITY default
 SELECT DISTINCT lock, who FROM advisory.activity WHERE mode = 'lease';
---> <insufficient privilege>|<insufficient privilege>
+--> lease <insufficient privilege>|<insufficient privilege>
 SELECT DISTINCT key FROM advisory_internal.lease_rows();
 --> ERROR:  permission denied for schema advisory_internal
 --> LINE 1: SELECT DISTINCT key FROM advisory_internal.lease_rows();
@@ -214,8 +214,8 @@ DELETE FROM advisory._leases; --> ERROR:  permission denied for table _leases
 SELECT advisory.break_lease('leases', 'of a');
 --> ERROR:  permission denied for function break_lease
 RESET ROLE;
-SELECT lock, who, state, mode FROM advisory.activity WHERE lock = 'leases/of a';
---> leases/of a|the owner|held|lease
+SELECT lock, who, state, mode FROM advisory.activity WHERE lock = 'lease leases/of a';
+--> lease leases/of a|the owner|held|lease
 SELECT token AS a_token FROM advisory.leases WHERE name = 'of a' \gset
 GRANT pg_read_all_stats TO regress_lease_b;
 SET ROLE regress_lease_b;

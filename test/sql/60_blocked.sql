@@ -14,7 +14,7 @@ EXCEPTION WHEN lock_not_available THEN
     GET STACKED DIAGNOSTICS result = MESSAGE_TEXT, mode = PG_EXCEPTION_DETAIL,
         hint = PG_EXCEPTION_HINT;
     mode := substring(mode FROM 'repared transaction .*holds it in (\w+) mode\.$');
-    hint := substring(hint FROM 'COMMIT PREPARED ''\w+''|advisory\..*\)');
+    hint := substring(hint FROM 'COMMIT PREPARED ''\w+''|pg_\w+');
 END $$;
 
 CREATE TABLE items (id int);
@@ -68,9 +68,9 @@ SELECT o.* FROM unnest(ARRAY['', ', ''1h''', ', ''1ms''']) AS timeout,
 --extension> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
 --extension> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
 --extension> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
---portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
+--portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|pg_prepared_xacts
 SET lock_timeout = '1h';
 SELECT result FROM pg_temp.outcome($$lock('billing', 'invoice:42', '1ms')$$);
 --> could not obtain advisory lock "billing/invoice:42" within 1 ms
@@ -84,7 +84,7 @@ SELECT advisory.lock('billing', 'invoice:42', '0');
 --extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
+--portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.
 -- In seconds if these are whole, and otherwise in milliseconds, rounded up.
 SELECT o.* FROM unnest(ARRAY[
     $$lock('billing', 'invoice:42', '1ms')$$, $$lock('billing', 'invoice:42', '1s')$$,
@@ -104,16 +104,16 @@ SELECT o.* FROM unnest(ARRAY[
 --extension> could not obtain advisory lock "42" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
 --extension> could not obtain advisory lock "label" without waiting|exclusive|COMMIT PREPARED 'regress_advisory'
 --extension> could not obtain advisory lock "label" within 1 ms|exclusive|COMMIT PREPARED 'regress_advisory'
---portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" within 1 s|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" within 2 ms|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" without waiting|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|advisory.holders('billing', 'invoice:42')
---portable> could not obtain advisory lock "billing/shared" without waiting|shared|advisory.holders('billing', 'shared')
---portable> could not obtain advisory lock "42" without waiting|exclusive|advisory.holders_key(42)
---portable> could not obtain advisory lock "42" without waiting|exclusive|advisory.holders_key(42)
---portable> could not obtain advisory lock "label" without waiting|exclusive|advisory.holders_key(42)
---portable> could not obtain advisory lock "label" within 1 ms|exclusive|advisory.holders_key(42)
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 s|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" within 2 ms|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" without waiting|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/invoice:42" within 1 ms|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "billing/shared" without waiting|shared|pg_prepared_xacts
+--portable> could not obtain advisory lock "42" without waiting|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "42" without waiting|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "label" without waiting|exclusive|pg_prepared_xacts
+--portable> could not obtain advisory lock "label" within 1 ms|exclusive|pg_prepared_xacts
 \set VERBOSITY sqlstate
 SELECT advisory.lock('billing', 'invoice:42', '0'); --> ERROR:  55P03
 SELECT advisory.lock('billing', 'invoice:42', '1ms'); --> ERROR:  55P03

@@ -219,9 +219,9 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     $look->wait_until('it waits', q(SELECT count(*) FROM advisory.locks
         WHERE pid = ? AND wait_start IS NOT NULL), $waiter->pid);
     $look->shows(q(SELECT lock, mode, who, state, held IS NOT NULL, blocked_by
-        FROM advisory.activity WHERE lock IN ('l/of the 33', '(20 leases)')),
-        [ 'l/of the 33|exclusive|postgres@waiter|active|0|NULL',
-            'l/of the 33|lease|o|held|1|NULL', '(20 leases)|lease|NULL|NULL|1|NULL' ],
+        FROM advisory.activity WHERE lock IN ('lease l/of the 33', '(20 leases)')),
+        [ 'lease l/of the 33|lease|postgres@waiter|active|0|NULL',
+            'lease l/of the 33|lease|o|held|1|NULL', '(20 leases)|lease|NULL|NULL|1|NULL' ],
         'the lease that somebody waits for is one of twenty');
     $look->shows('SELECT count(*) FROM advisory.activity', 22, '... and one row counts the others');
     $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
@@ -239,6 +239,45 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     leave($look, $waiter, $lessee);
     $look->run(q(SELECT advisory.break_lease('l', 'of the ' || i)
         FROM generate_series(1, 40) AS i));
+}
+
+# A lease is not a lock, whatever they are called. One that has expired is shown as long as a
+# transaction relies on it, which may be that of a frozen client.
+{
+    my ($owner, $waiter, $liar) = map { there(application => $_) } qw(owner waiter liar);
+    $liar->run(q(SELECT advisory.lock('lease l', 'a')), q(SELECT advisory.lock('l', 'a')));
+    my ($token) = @{ $owner->rows(q(SELECT token
+        FROM advisory.lease('l', 'a', '0.3s', owner => 'o')))->[0] };
+    my ($late) = @{ $owner->rows(q(SELECT token
+        FROM advisory.lease('l', 'late', '0.3s', owner => 'o')))->[0] };
+    $owner->run('BEGIN', "SELECT advisory.check_lease('l', 'a', $token)");
+    $look->wait_until('they have expired',
+        q(SELECT count(*) = 2 FROM advisory.leases WHERE state = 'expired'));
+    my $SHOWN = 'SELECT lock, mode, pid, who, state, held IS NOT NULL FROM advisory.activity
+        ORDER BY lock, who COLLATE "C"';
+    my @locks = map { [ $_, 'exclusive', $liar->pid, 'postgres@liar', 'idle', 1 ] }
+        'l/a', 'lease l/a';
+    is_deeply($look->rows($SHOWN),
+        [ $locks[0], [ 'lease l/a', 'lease', undef, 'o', 'expired', 1 ], $locks[1],
+            [ 'lease l/a', 'lease', $owner->pid, 'postgres@owner', 'idle in xact', 0 ] ],
+        'an expired lease, and the session that relies on it');
+    waits($look, $waiter, q(SELECT advisory.lease('l', 'a', '1h')));
+    $look->shows(q(SELECT lock, mode, state, blocked_by FROM advisory.activity
+        WHERE waiting IS NOT NULL), 'lease l/a|lease|active|' . $owner->pid,
+        '... which is in the way of those who want it');
+    my $nobody = there(role => 'app');
+    $nobody->shows(q(SELECT DISTINCT lock, mode FROM advisory.activity WHERE mode = 'lease'),
+        'lease ' . $look->value(q(SELECT advisory.key('l', 'a'))) . '|lease',
+        'whoever may not see its name sees that it is a lease');
+    # The page shows how the server ends the transaction of such a client.
+    $owner->run('ROLLBACK', q(SET idle_in_transaction_session_timeout = '200ms'), 'BEGIN');
+    is($waiter->finish->{state}, undef, 'the end of the transaction frees it');
+    $owner->run("SELECT advisory.check_lease('l', 'late', $late)");
+    my $next = there()->start(q(SELECT advisory.lease('l', 'late', '1h', '20s')));
+    is($next->finish->{state}, undef,
+        'idle_in_transaction_session_timeout ends a transaction that relies on a lease');
+    $look->run(map { "SELECT advisory.break_lease('l', '$_')" } 'a', 'late');
+    leave($look, $owner, $waiter, $liar, $nobody, $next);
 }
 
 # ---- Names of every width ------------------------------------------------------------------------

@@ -4,8 +4,12 @@
 # other, other databases, and prepared transactions.
 use utf8;
 use AdvisoryTest;
+use IO::Socket::INET;
 
-my $server = own_server('max_prepared_transactions=4', 'max_connections=60');
+my $port = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
+my $server = own_server('max_prepared_transactions=4', 'max_connections=60',
+    'listen_addresses=127.0.0.1', "port=$port");
+$server->{PGPORT} = $port;
 sub there { return session(server => $server, @_) }
 my $look = there(application => 'look');
 $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE "oth er"', 'CREATE ROLE app LOGIN',
@@ -262,6 +266,84 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     end_of($writer);
     $drop->finish;
     end_of($drop);
+}
+
+# ---- What one checks before ending a session -----------------------------------------------------
+
+{
+    my $holder = there(role => 'app');
+    my $waiter = there();
+    $holder->run('BEGIN', q(SELECT advisory.xact_lock('q', 'checked')));
+    $holder->query("/* " . 'x' x 900 . " */ SELECT\n\t  1 AS \"\e[2J\"");
+    waits($look, $waiter, q(SELECT advisory.lock('q', 'checked')));
+    my ($row) = @{ $look->rows(
+        'SELECT state, backend_type, client_addr, query FROM advisory.blockers') };
+    is_deeply([ @$row[ 0 .. 2 ] ], [ 'idle in transaction', 'client backend', undef ],
+        'a client by a socket, which is idle');
+    like($row->[3], qr{^/\* x{40,}….*x \*/ SELECT 1 AS "\?\[2J"$},
+        'its query, cut, on one line, without escapes');
+    is(length $row->[3], 90, '... to 90 columns');
+    my $nobody = there(role => 'nobody');
+    is_deeply(
+        $nobody->rows('SELECT state, backend_type, client_addr, query FROM advisory.blockers'),
+        [ [ undef, undef, undef, '<insufficient privilege>' ] ],
+        '... all for those only who may see the session');
+    $holder->run('ROLLBACK');
+    $waiter->finish;
+    my $by_address = AdvisoryTest::Session->new(
+        server => { %$server, PGHOST => '127.0.0.1' })->run(q(SELECT advisory.lock('q', 'far')));
+    my $near = waiter(q(SELECT advisory.lock('q', 'far')));
+    $look->shows('SELECT client_addr FROM advisory.blockers', '127.0.0.1', 'a client by TCP');
+    end_of($by_address, $holder, $waiter, $nobody);
+    $near->finish;
+    end_of($near);
+}
+
+# A root that itself waits, but for no session: for a standby, in the commit of a NOTIFY, too; for
+# a client that does not send its rows; or in a sleep.
+{
+    my $set_names = sub ($names) {
+        $look->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
+            'SELECT pg_reload_conf()');
+        wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
+    };
+    my ($commit, $copy, $sleep, $notify) = map { there(application => $_) } 1 .. 4;
+    $set_names->('nobody');
+    $_->run("SET deadlock_timeout = '1h'") for $commit, $copy, $sleep, $notify;
+    for (\($commit, $copy, $sleep)) { $$_->run(
+            'SELECT advisory.lock(\'q\', \'root ' . $$_->pid . '\')') }
+    $commit->start("BEGIN; SELECT advisory.xact_lock('q', 'commit'); NOTIFY x; INSERT INTO item "
+        . 'VALUES (10, 0); COMMIT');
+    $sleep->start('SELECT pg_sleep(600)');
+    $copy->{dbh}->do('COPY item FROM STDIN');
+    wait_until('it waits for the standby', sub { $look->value(
+        q(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep')) });
+    # The committer of another NOTIFY waits for its lock, and holds an advisory lock.
+    $notify->start("BEGIN; SELECT advisory.xact_lock('q', 'second'); NOTIFY x; COMMIT");
+    waits($look, $notify);
+    my @behind = map { waiter("SELECT advisory.lock('q', '$_')") }
+        'root ' . $copy->pid, 'root ' . $sleep->pid;
+    is_deeply($look->rows('SELECT pid, state, lock FROM advisory.blockers ORDER BY state'), [
+        [ $copy->pid, 'active, waits for ClientRead (Client)', 'q/root ' . $copy->pid ],
+        [ $sleep->pid, 'active, waits for PgSleep (Timeout)', 'q/root ' . $sleep->pid ],
+        [ $commit->pid, 'active, waits for SyncRep (IPC)', "NOTIFY's commit lock" ],
+    ], "what roots wait for, and NOTIFY's commit lock");
+    my ($line) = grep { /NOTIFY/ } $look->column('SELECT * FROM advisory.wait_tree()');
+    like($line,
+        qr/holds NOTIFY's commit lock AccessExclusiveLock, active \d+ s, waits for SyncRep \(IPC\)$/,
+        '... in the tree, too');
+    my $nobody = there(role => 'nobody');
+    $nobody->shows('SELECT count(state) FROM advisory.blockers', 0,
+        'not for those who may not see the session');
+    # The documents say to cancel first: that ends the statement, and the connection stays.
+    $look->run('SELECT pg_cancel_backend(' . $sleep->pid . ')');
+    is($sleep->finish->{state}, '57014', 'an active holder can be cancelled');
+    $set_names->('');
+    $_->finish for $commit, $notify;
+    $copy->{dbh}->pg_putcopyend;
+    end_of($commit, $notify, $copy, $sleep, $nobody);
+    $_->finish for @behind;
+    end_of(@behind);
 }
 
 # ---- Another database ----------------------------------------------------------------------------

@@ -262,9 +262,9 @@ for my $case (
         '... but who waits for it');
     $root->start('SELECT pg_sleep(60)');
     $look->wait_until('the root works',
-        q(SELECT state = 'active' FROM pg_stat_activity WHERE pid = ?), $r);
+        q(SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = ?), $r);
     like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'),
-        qr{^$r .*, active \d+ s$}, 'a root that works');
+        qr{^$r .*, active \d+ s, waits for PgSleep \(Timeout\)$}, 'a root that works');
     end_of($stranger, $root);
     $middle->finish;
     end_of($middle);

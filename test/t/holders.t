@@ -9,7 +9,7 @@ my $look = observer();
 my $asks = session(application => 'asks');
 
 # The statements of a hint.
-sub statements { return $_[0] =~ /(SELECT .*?\))\.(?: |$)/g }
+sub statements { return $_[0] =~ /(SELECT .*?)\.(?: |$)/g }
 
 # ---- Hints: the statement that looks shows the holder, and the one that ends it ends it ----------
 
@@ -37,13 +37,17 @@ for my $case (
     my $hint = $asks->query($wants)->{hint};
     my ($looks, $ends) = statements($hint);
     $call //= '_key(' . $look->value('SELECT advisory.key(?, ?)', 'look', $LONG) . ')';
-    is($looks, "SELECT * FROM advisory.holders$call", "$what: the hint says how to look")
+    is($looks, 'SELECT * FROM advisory.blockers', "$what: the hint says how to look")
         or diag $hint;
-    is_deeply([ $look->column($looks) ], [ ($pid) x ($what eq 'a slot' ? 2 : 1) ],
-        '... which shows the holder');
+    my $waiter = session()->start($wants =~ s/'0'/'1h'/r);
+    $look->wait_until('it waits', 'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted
+        AND wait_start IS NOT NULL', $waiter->pid);
+    is_deeply([ $look->column($looks) ], [$pid], '... which shows the holder while others wait');
     is($ends, "SELECT advisory.terminate_holder" . substr($call, 0, -1) . ", $pid)",
         '... and how to end it');
     $look->shows($ends, 1, '... which ends it');
+    $waiter->finish;
+    leave($look, $waiter);
     $look->shows('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', 0, '... indeed', $pid);
 }
 

@@ -72,12 +72,44 @@ sub waiter ($statement, %how) {
 }
 
 {
+    # They keep a whole pool, though nobody waits: others only try.
+    my @idle = map {
+        there(role => 'app', application => 'shop')
+            ->run('BEGIN', "SELECT advisory.try_xact_lock('cart', $_)")
+    } 1 .. 20;
+    my $failed = there(role => 'app', application => 'shop')->run('SELECT pg_advisory_lock(4711)',
+        'BEGIN');
+    $failed->query('SELECT 1/0');
+    my ($lease) = @{ $look->rows(q(SELECT token FROM advisory.lease('leader', 'a', '1ms')))->[0] };
+    my $relies = there()->run('BEGIN', "SELECT advisory.check_lease('leader', 'a', $lease)");
+    is_deeply($look->rows(q(SELECT pid, kind, namespace, key, mode,
+            reason ~ '^idle in a transaction for \d+ s$', state FROM advisory.leaks ORDER BY pid)),
+        [ (map { [ $idle[ $_ - 1 ]->pid, 'lock', 'cart',
+            $look->value("SELECT advisory.key('cart', $_)"), 'exclusive', 1,
+            'idle in transaction' ] } 1 .. 20),
+            [ $failed->pid, 'lock', undef, 4711, 'exclusive', 1, 'idle in transaction (aborted)' ],
+            [ $relies->pid, 'lease', 'leader', $look->value(q(SELECT advisory.key('leader', 'a'))),
+                'shared', 1, 'idle in transaction' ] ],
+        'leaks shows who is idle in a transaction, though nobody waits');
+    my $busy = $idle[0]->start('SELECT pg_sleep(600)');
+    $look->wait_until('it works', q(SELECT state = 'active' FROM pg_stat_activity WHERE pid = ?),
+        $busy->pid);
+    $look->shows('SELECT count(*) FROM advisory.leaks WHERE pid = ?', 0, '... but not who works',
+        $busy->pid);
+    $look->run(q(SET advisory_ext.leak_after = '1h'));
+    $look->shows('SELECT count(*) FROM advisory.leaks', 0, '... nor who has just begun to be idle');
+    $look->run('RESET advisory_ext.leak_after');
+    leave($look, @idle, $failed, $relies);
+    $look->run(q(SELECT advisory.break_lease('leader', 'a')));
+}
+
+{
     my @hung = map { there(application => "render-$_")
         ->run(q(SELECT advisory.acquire('reports', 'render', 3))) } 1 .. 3;
     my $next = waiter(q(SELECT advisory.acquire('reports', 'render', 3)));
     my $pids = join ',', map { $_->pid } @hung;
-    incident('hung slots', 'SELECT *
-        FROM advisory.semaphores;' => [qr/reports .* render .* 3 .*\{$pids\}/], $BLOCKERS => [ map {
+    incident('hung slots', 'SELECT * FROM advisory.semaphores \gx' => [ qr/^name +\| render$/m,
+            qr/^free +\| 0$/m, qr/^holders +\| \{$pids\}$/m ], $BLOCKERS => [ map {
         my $pid = $_->pid;
         qr/terminate_holder\('reports', 'render', $pid\);/
     } @hung ]);

@@ -54,7 +54,7 @@ for my $what (sort keys %forget) {
         is_deeply(shown_lock($owner->pid, 1), [ [ 'l', $name ] ],
             '... locks has the name of what it holds');
         $look->shows('SELECT lock FROM advisory.activity WHERE pid = ? AND mode IS NOT NULL',
-            "l/$name", '... activity, too', $owner->pid);
+            "lease l/$name", '... activity, too', $owner->pid);
         $owner->run('ROLLBACK');
         flood();
         is(is_known($name), 0, '... and afterwards it is in use no more');
@@ -74,7 +74,7 @@ for my $what (sort keys %forget) {
         is_deeply(shown_lock($waiter->pid, 0), [ [ 'l', $name ] ],
             '... locks has the name of what it waits for');
         $look->shows('SELECT lock FROM advisory.activity WHERE pid = ? AND waiting IS NOT NULL',
-            "l/$name", '... so has activity', $waiter->pid);
+            "lease l/$name", '... so has activity', $waiter->pid);
         $look->shows('SELECT DISTINCT namespace, name FROM advisory.waits', "l|$name", '... waits');
         like(join("\n", $look->column('SELECT * FROM advisory.wait_tree()')),
             qr{^  ${\$waiter->pid} .* waits for lease l/$name }m, '... wait_tree()');

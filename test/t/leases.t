@@ -51,8 +51,9 @@ sub waits_for_lease ($session, @statement) {
     is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL
             FROM advisory.activity WHERE lock ~ 'queue'
             ORDER BY waiting DESC NULLS LAST, array_position(ARRAY[$pids], pid)"),
-        [ (map { [ 'l/queue', 'exclusive', $_->pid, 1, 1 ] } @waiters),
-            [ 'l/queue', 'lease', undef, 1, 0 ] ], 'activity shows those who wait, and the lease');
+        [ (map { [ 'lease l/queue', 'lease', $_->pid, 1, 1 ] } @waiters),
+            [ 'lease l/queue', 'lease', undef, 1, 0 ] ],
+        'activity shows those who wait, and the lease');
     my @tree = $look->column('SELECT * FROM advisory.wait_tree()');
     my $held = qr{lease l/queue exclusive .*, which postgres\@look holds until };
     like($tree[0], qr{^$waiters[0]{pid} .* waits for $held},
@@ -197,6 +198,10 @@ sub waits_for_lease ($session, @statement) {
     is(state_of('try'), 'expired', 'a lease has expired');
     $taking->shows("SELECT token FROM advisory.try_lease('l', 'try', '1h', '50ms')", 'NULL',
         'but nobody takes it over while a transaction relies on it');
+    my $pid = $relying->pid;
+    like($taking->query("SELECT advisory.lease('l', 'try', '1h', '50ms')")->{hint},
+        qr/advisory\.blockers\. To end that session: SELECT pg_terminate_backend\($pid\)\.$/,
+        '... and the error says how to end that session');
     $look->start("SELECT advisory.end_lease('l', 'try', $token)");
     sleep 0.1;
     is($look->is_done ? 1 : 0, 0, 'nor is it ended');

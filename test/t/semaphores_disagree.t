@@ -39,6 +39,28 @@ my $look = observer();
     in_queue($waiter);
     $look->shows(q(SELECT in_use || ' of ' || slots FROM advisory.semaphores
         WHERE name = 'disagreed'), '3 of 5', 'a session that uses 3 waits');
+    # Which number each session gives, and what there is to do: nobody is ended who may be right.
+    my %gave = ($three->pid => 3, $five->pid => 5, $five_too->pid => 5, $waiter->pid => 3);
+    my @given = map { my $number = $_;
+        my @pids = sort { $a <=> $b } grep { $gave{$_} == $number } keys %gave;
+        "$number by " . join ', ', @pids } 3, 5;
+    $look->shows(q(SELECT slots_given FROM advisory.semaphores WHERE name = 'disagreed'),
+        join('; ', @given), 'the view shows who gives which number');
+    for my $view (q(advisory.holders('sem', 'disagreed')), 'advisory.locks') {
+        my %shown = map { @$_ } @{ $look->rows("SELECT pid, slots FROM $view WHERE slots > 0") };
+        is_deeply(\%shown, \%gave, "... and so does $view, for each session");
+    }
+    my %remedies = map { @$_ } @{ $look->rows('SELECT remedy, pid FROM advisory.blockers') };
+    is(scalar(keys %remedies), 1, 'blockers has one remedy for all holders');
+    my ($remedy) = keys %remedies;
+    like($remedy, qr/^SELECT pid, .*; -- they give different numbers of slots$/,
+        '... which does not end any');
+    my %answer = map { $_->[0] => $_->[2] } @{ $look->rows($remedy) };
+    is_deeply(\%answer, \%gave, '... but shows what they give');
+    like(session()->fails(q(SELECT advisory.acquire('sem', 'disagreed', 3, '10ms')), '55P03',
+        'no slot')->{hint},
+        qr/^To see who gives which number of slots: SELECT \* FROM advisory\.semaphores\.$/,
+        '... and nor does the error');
     my $beyond = session();
     $beyond->shows($try->(5), 4, 'another session gets a slot that it cannot use');
     $look->shows('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ? AND NOT granted', 0,

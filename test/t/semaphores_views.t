@@ -21,8 +21,10 @@ my $look = observer();
     in_queue($_, acquires('shown', 3)) for $first, $second;
     my $to = $look->value('SELECT clock_timestamp()');
     my @holders = ($holder->pid, $other->pid, 0);
+    my $given = '3 by '
+        . join ', ', sort { $a <=> $b } map { $_->pid } $holder, $other, $first, $second;
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0 ] ], 'semaphores');
+        [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0, $given ] ], 'semaphores');
     is_deeply($look->rows(q(SELECT pid, gid, kind, namespace, name, slot, key, key1, key2, mode,
             scope, granted, blocked_by, acquired_at BETWEEN ? AND ?, held >= '0', wait_start, waited
                             FROM advisory.locks WHERE granted ORDER BY slot), $from, $to),
