@@ -306,7 +306,7 @@ BEGIN
     IF holder.is_waiting THEN
         hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
     ELSIF FOUND AND holder.pid IS NULL THEN
-        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.';
+        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
         hint := concat(
             hint, ' To end that session: SELECT advisory.terminate_holder'
@@ -1274,14 +1274,14 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                              THEN format(', waits for %s (%s)', wait_event, wait_event_type)
                              ELSE '' END AS state,
            date_trunc('second', (e).since) AS since,
-           concat('slot ' || (e).slot || ' of ', (e).lock) AS lock,
+           shown.lock,
            waiters,
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
-           -- Two of these end the session only if it still holds the lock.  Long names would not
-           -- fit on a line.
+           -- These end the session only if it still holds the lock.  Long names would not fit on a
+           -- line.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
-                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', (e).pid)
+                THEN format('SELECT advisory.terminate_blocker(%s, %L);', (e).pid, shown.lock)
                 WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
                     AND advisory.key((e).namespace, (e).name) = (e).key
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
@@ -1295,10 +1295,19 @@ CREATE OR REPLACE VIEW advisory.blockers AS
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
           ORDER BY above, start, session) AS first USING (above)
+    CROSS JOIN LATERAL (
+        SELECT concat('slot ' || (e).slot || ' of ', (e).lock)) AS shown (lock)
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW advisory.blockers IS
     'what others wait for in the end, and the statement that ends it';
+CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
+    RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(pg_terminate_backend((SELECT b.pid FROM advisory.blockers AS b
+                                          WHERE b.pid = $1 AND b.lock = $2)), false)
+$$;
+COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
+    'end a session if advisory.blockers still shows it with this lock';
 -- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a
 -- lock it shows ten, of the other locks of a session thirty; the line of the next one counts it and
 -- all that follow.

@@ -279,11 +279,7 @@ CREATE VIEW advisory.blockers AS
                END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           advisory_internal.cut(concat(before_lock, advisory_internal.unnamed(
-               objsubid, high, low,
-               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
-               is_label),
-               after_lock), 90) AS lock,
+           shown.lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
@@ -291,9 +287,9 @@ CREATE VIEW advisory.blockers AS
            -- transaction whose identifier is shown with special characters replaced.
            CASE WHEN disagreed_key IS NOT NULL
                 -- Whoever has the slot may be right.
-                THEN format('SELECT pid, granted, slots FROM advisory.locks WHERE key = %s '
-                            'AND slots > 0; -- they give different numbers of slots',
-                            disagreed_key)
+                THEN format('SELECT pid, granted, slots FROM advisory.locks '
+                            'WHERE key OPERATOR(pg_catalog.=) %s; '
+                            '-- they give different numbers of slots', disagreed_key)
                 WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
                     || ';'
@@ -301,8 +297,8 @@ CREATE VIEW advisory.blockers AS
                 WHEN b.pid IS NULL AND is_named
                 THEN format('SELECT advisory.break_lease(%L, %L, ', b.namespace, b.name)
                     || l.token || ');'
-                -- These two end the session only if it still holds the lock.  Long names would not
-                -- fit on a line.
+                -- These end the session only if it still holds the lock.  Long names would not fit
+                -- on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named
                      AND octet_length(b.namespace || b.name) <= 50
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name,
@@ -310,7 +306,7 @@ CREATE VIEW advisory.blockers AS
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL
-                THEN format('SELECT pg_catalog.pg_terminate_backend(%s);', b.pid)
+                THEN format('SELECT advisory.terminate_blocker(%s, %L);', b.pid, shown.lock)
            END AS remedy,
            backend_type, client_addr,
            advisory_internal.cut(left(query, 1000), 90) AS query
@@ -318,6 +314,10 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+    CROSS JOIN LATERAL (SELECT advisory_internal.cut(concat(before_lock, advisory_internal.unnamed(
+        objsubid, high, low,
+        (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+        is_label), after_lock), 90)) AS shown (lock)
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL
                                     THEN advisory.key(b.namespace, b.name) = b.key
                                END) AS named (is_named)
@@ -346,3 +346,14 @@ COMMENT ON COLUMN advisory.blockers.client_addr IS
     'address of the client; null for a socket, and if hidden';
 COMMENT ON COLUMN advisory.blockers.query IS
     'query on one line, cut; hidden without the privilege to see it';
+
+CREATE FUNCTION advisory.terminate_blocker(pid integer, lock text)
+    RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000
+BEGIN ATOMIC
+    SELECT coalesce(pg_terminate_backend((
+        SELECT b.pid FROM advisory.blockers AS b
+        WHERE b.pid = terminate_blocker.pid AND b.lock = terminate_blocker.lock)), false);
+END;
+COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
+    'end a session if advisory.blockers still shows it with this lock';

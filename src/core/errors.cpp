@@ -344,20 +344,30 @@ describe_blockers(const LockRequest &request)
 /* Only while others wait does it show anything, but then in a few lines what there is to do. */
 #define LOOK_HINT "To see what others wait for: SELECT * FROM advisory.blockers."
 
+/* The HINT: where to look, and the statement that ends the session that holds this. */
+static int
+set_terminate_hint(const LockName &name, const char *what, int pid)
+{
+	char	   *arguments = call_arguments(name);
+
+	if (pid == 0)
+		return errhint(LOOK_HINT);
+	return errhint(LOOK_HINT " To end %s: SELECT advisory.terminate_holder%s(%s, %d).", what,
+				   arguments == nullptr ? "_key" : "",
+				   arguments == nullptr ? psprintf(INT64_FORMAT, name.key.value) : arguments, pid);
+}
+
 /* The HINT: statements that show who is in the way, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
-	char	   *arguments = call_arguments(request.name);
-	const char *by_key = arguments == nullptr ? "_key" : "";
-
 	/* Whoever is in the way may be right. */
 	if (blockers.disagree)
 		return errhint("To see who gives which number of slots: "
 					   "SELECT * FROM advisory.semaphores.");
 	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
 		return errhint("To see the prepared transaction that holds it: "
-					   "SELECT * FROM pg_prepared_xacts.");
+					   "SELECT * FROM pg_catalog.pg_prepared_xacts.");
 	if (blockers.holder_gid != nullptr)
 		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or "
 					   "ROLLBACK PREPARED %s.",
@@ -366,13 +376,9 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
-	if (arguments == nullptr)
-		arguments = psprintf(INT64_FORMAT, request.name.key.value);
-	if (blockers.holder_pid == 0)
-		return errhint(LOOK_HINT);
-	return errhint(LOOK_HINT " To end %s: SELECT advisory.terminate_holder%s(%s, %d).",
-				   request.is_for_slot() ? "the first of these sessions" : "that session",
-				   by_key, arguments, blockers.holder_pid);
+	return set_terminate_hint(request.name, request.is_for_slot()
+							  ? "the first of these sessions" : "that session",
+							  blockers.holder_pid);
 }
 
 /* How long the session waited, as a part of the sentence: "within 250 ms", "within 5 s". */
@@ -417,23 +423,25 @@ raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
 	char	   *shown = display_lock(name);
 	char	   *detail = lease_describe_holder(name.key);
 	LockEntry	me = {};
-	Blockers	blockers = {};
+	int			holder = 0;
 
 	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
 	if (detail == nullptr)
 	{
 		me.tag = lease_tag(MyDatabaseId, name.key);
 		me.lockmode = ExclusiveLock;
-		blockers = find_blockers(read_locks({me.tag}), me);
+
+		Blockers	blockers = find_blockers(read_locks({me.tag}), me);
+
 		detail = blockers.description;
+		holder = blockers.holder_pid;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain lease \"%s\" %s", shown, describe_limit(outcome, limit)),
 			 detail != nullptr ? errdetail("%s", detail) : 0,
-			 blockers.holder_pid != 0
-			 ? errhint(LOOK_HINT " To end that session: SELECT pg_terminate_backend(%d).",
-					   blockers.holder_pid)
+			 holder != 0
+			 ? set_terminate_hint(name, "that session", holder)
 			 : errhint("To see who holds it: SELECT * FROM advisory.leases."),
 			 set_lock_fields(name)));
 }

@@ -523,7 +523,8 @@ signal_holder(Oid database, Key key, int pid, bool *sent)
 			signal_errno = errno;
 		return true;
 	};
-	bool		holds = any_holder(lock_tag(database, key), signal_if_same);
+	bool		holds = any_holder(lock_tag(database, key), signal_if_same) ||
+		any_holder(lease_tag(database, key), signal_if_same);
 
 	for (int slot = 1; slot <= MAX_SLOTS && !holds; slot++)
 	{

@@ -110,6 +110,7 @@ INSERT INTO expected VALUES
     ('is_locked_key', 'key bigint', 'boolean'), ('unlock_all', 'namespace text', 'integer'),
     ('terminate_holder_key', 'key bigint, pid integer, '
         'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+    ('terminate_blocker', 'pid integer, lock text', 'boolean'),
     ('await_lock_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
         'IN label text DEFAULT NULL::text', NULL),
     ('await_lock_shared_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '

@@ -154,7 +154,8 @@ $owner->run(
         'prepared transactions, and other databases, whose keys have no labels');
     is_deeply($look->rows('SELECT pid, who, lock, remedy FROM advisory.blockers ORDER BY lock'),
         [ [ $other->pid, 'postgres@other', '4711 in database "views_two"',
-            'SELECT pg_catalog.pg_terminate_backend(' . $other->pid . ');' ],
+            'SELECT advisory.terminate_blocker(' . $other->pid
+                . q{, '4711 in database "views_two"');} ],
           [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."',
               "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
     $look->shows('SELECT lock FROM advisory.activity WHERE pid = ?', '4711 in database "views_two"',
@@ -353,7 +354,7 @@ for my $round (1 .. 4) {
     my $pid = $holder->pid;
     my $queue = $owner->value(q(SELECT advisory._slot_key('nameless', 's', 0)));
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ undef, undef, $queue, undef, 1, undef, 2, [$pid], 0 ] ],
+        [ [ undef, undef, $queue, undef, 1, undef, 2, [$pid], 0, undef ] ],
         'semaphores shows it, without names');
     is_deeply($super->rows(
         q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%'

@@ -104,9 +104,17 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
 {
     my $holder = there()->run('SELECT pg_advisory_lock(7, -8)');
     my $waiter = waiter('SELECT pg_advisory_lock(7, -8)');
-    cures('a pair', '7, -8', 'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');',
-        $waiter);
-    end_of($waiter);
+    my $remedy = "SELECT advisory.terminate_blocker(%d, '7, -8');";
+    my $of_holder = $look->value('SELECT remedy FROM advisory.blockers');
+    is($of_holder, sprintf($remedy, $holder->pid), 'the remedy for a pair');
+    $holder->run('SELECT pg_advisory_unlock(7, -8)', 'SELECT pg_advisory_lock(7, -9)');
+    $waiter->finish;
+    my @next = map { waiter("SELECT pg_advisory_lock(7, $_)") } -8, -9;
+    $look->shows($of_holder, 0, '... ends nobody who has let go, also if others wait for it');
+    $holder->shows('SELECT pg_advisory_unlock(7, -9)', 1, '... who goes on');
+    $next[1]->finish;
+    cures('a pair', '7, -8', sprintf($remedy, $waiter->pid), $next[0]);
+    end_of($holder, @next);
 }
 
 # ---- More than one at the root -------------------------------------------------------------------
@@ -227,13 +235,20 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     my $middle = there(application => 'middle')->run("SELECT advisory.lock('q', 'row')");
     waits($look, $middle, 'UPDATE item SET n = 2 WHERE id = 1');
     my $last = waiter("SELECT advisory.lock('q', 'row')");
-    is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers'), [ [ $root->pid, 2,
-            'SELECT pg_catalog.pg_terminate_backend(' . $root->pid . ');' ] ],
+    $look->shows('SELECT pid, waiters FROM advisory.blockers', $root->pid . '|2',
         'the root of a wait for a row');
+    my $remedy = $look->value('SELECT remedy FROM advisory.blockers');
+    my $nobody = there(role => 'nobody');
+    $nobody->fails($remedy, '42501', '... its remedy needs the privilege');
+    end_of($nobody);
     like($look->value('SELECT lock FROM advisory.blockers'), qr/^transaction \d+$/,
         '... with what it holds');
-    $look->run($look->value('SELECT remedy FROM advisory.blockers'));
+    is($remedy, sprintf(q(SELECT advisory.terminate_blocker(%d, '%s');), $root->pid,
+        $look->value('SELECT lock FROM advisory.blockers')), '... and the remedy');
+    $root->run('COMMIT', 'BEGIN', 'UPDATE item SET n = 1 WHERE id = 9');
     $middle->finish;
+    $look->shows($remedy, 0, '... which ends nobody in another transaction');
+    end_of($root);
     end_of($middle);
     $last->finish;
     end_of($last);
@@ -245,8 +260,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     my $alter = waiter('ALTER TABLE item ADD COLUMN m int', application => 'alter');
     my $reader = waiter('SELECT count(*) FROM item', application => 'reader');
     is_deeply($look->rows('SELECT pid, lock, waiters, remedy FROM advisory.blockers'),
-        [ [ $holder->pid, 'relation public.item', 2,
-            'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');' ] ],
+        [ [ $holder->pid, 'relation public.item', 2, 'SELECT advisory.terminate_blocker('
+            . $holder->pid . ", 'relation public.item');" ] ],
         'ALTER TABLE behind a holder of an advisory lock, and whoever is behind it, count for '
         . 'its root');
     is_deeply([ map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *)\d+ postgres@/$1/r } @{ $look->rows(
@@ -357,7 +372,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         qr/does not hold advisory lock "q\/there".*connect to database "oth er"/s,
         '... but says where to connect to');
     cures('a lock of another database', 'q/there in database "oth er"',
-        'SELECT pg_catalog.pg_terminate_backend(' . $holder->pid . ');', $waiter);
+        'SELECT advisory.terminate_blocker(' . $holder->pid
+            . q{, 'q/there in database "oth er"');}, $waiter);
     end_of($waiter);
 }
 

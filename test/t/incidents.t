@@ -152,7 +152,7 @@ sub waiter ($statement, %how) {
     my $next = waiter(q(SELECT advisory.lock('billing', 'invoice:42')));
     my ($pid, $middle) = ($root->pid, $holder->pid);
     incident('a holder that waits for a row',
-        $BLOCKERS => [ qr/^waiters +\| 2$/m, qr/pg_terminate_backend\($pid\);/ ],
+        $BLOCKERS => [ qr/^waiters +\| 2$/m, qr/advisory\.terminate_blocker\($pid, '/ ],
         $TREE => [qr/^ $pid .*\n +$middle .* waits for .*\n.*waits for billing\/invoice:42/m]);
     $look->run($look->value('SELECT remedy FROM advisory.blockers'));
     $holder->ends(undef, 'a holder that waits for a row: the remedy ends its wait');
@@ -166,7 +166,7 @@ sub waiter ($statement, %how) {
     my $next = waiter(q(SELECT advisory.claim('jobs', 'nightly', '1 hour', '2026-01-01 00:00Z')));
     my ($pid, $waits) = ($run->pid, $next->pid);
     incident('a waiter in claim()',
-        $BLOCKERS => [ qr/^waiters +\| 1$/m, qr/pg_terminate_backend\($pid\);/ ], $TREE => [
+        $BLOCKERS => [ qr/^waiters +\| 1$/m, qr/advisory\.terminate_blocker\($pid, '/ ], $TREE => [
             qr/^ $pid .*idle in transaction.*\n +$waits .* waits for a window of jobs\/nightly/m]);
     cured('a waiter in claim()', $next);
 }
