@@ -5,6 +5,7 @@
 #   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               version's directory in there to have it made anew
+#   PROGRAMS=               with which version the real programs are tested, too (default: 18; empty: with none)
 #   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
@@ -38,8 +39,8 @@ older_of() {
 }
 
 # With the newest released version, the real programs are tested, too.
-ALL_VERSION=18
-target_of() { if [ "$1" = "$ALL_VERSION" ]; then say test-all; else say test; fi; }
+PROGRAMS=${PROGRAMS-18}
+target_of() { if [ "$1" = "$PROGRAMS" ]; then say test-all; else say test; fi; }
 
 # The version that is tested without a chroot: that of the server here, or else that of the Debian release.
 host_version() {
