@@ -1047,6 +1047,9 @@ CREATE OR REPLACE FUNCTION advisory._entries(
         LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
         WHERE mode <> 'SIReadLock'),
+    holder AS MATERIALIZED (
+        SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
+        FROM lock WHERE slot > 0 AND granted GROUP BY tag),
     use AS MATERIALIZED (
         SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
@@ -1064,12 +1067,10 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                 ELSE mode END,
            CASE WHEN l.pid IS NULL THEN 'transaction' END,
            is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval,
-           CASE WHEN NOT is_held THEN
-               array_remove(
-                   array_agg(greatest(session, 0)::integer) FILTER (WHERE slot > 0 AND granted)
-                       OVER (PARTITION BY tag),
-                   session::integer)
-               || CASE WHEN NOT granted THEN pg_blocking_pids(l.pid) END END,
+           CASE WHEN NOT is_held THEN array_remove(pids, session::integer) END
+               || CASE WHEN NOT granted THEN ARRAY(
+                   SELECT p FROM unnest(pg_blocking_pids(l.pid)) AS p
+                   WHERE (p = ANY (pids)) IS NOT TRUE) END,
            known_as, gid, query, session, objsubid::integer, tag,
            CASE WHEN number IS NULL
                 THEN concat_ws(' ',
@@ -1102,6 +1103,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
            bool_or(NOT is_held) OVER (PARTITION BY session),
            bool_or(number IS NOT NULL) OVER (PARTITION BY session)
     FROM lock AS l
+    LEFT JOIN holder USING (tag)
     LEFT JOIN advisory._prepared AS p
         ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
     CROSS JOIN LATERAL (SELECT nullif(ARRAY(

@@ -254,6 +254,11 @@ $owner->run(
         qr{holds\ slot\ 1\ of\ mail/smtp\ .*\n
             \ \ \d+\ .*\ waits\ for\ a\ slot\ of\ mail/smtp\ .*and\ 1\ more\ holder}x,
         'the text');
+    my $third = q((advisory._slot_key('mail', 'smtp', 3)));
+    $slots[0]->run("SELECT pg_advisory_lock$third");
+    is_deeply($look->rows('SELECT blocked_by FROM advisory.locks WHERE pid = ?', $head->pid),
+        [ [ [ sort { $a <=> $b } @held ] ] ], 'who has two slots stands once in blocked_by');
+    $slots[0]->run("SELECT pg_advisory_unlock$third");
     $owner->run(q(DELETE FROM advisory.key_labels WHERE label = 'mail/smtp'));
     $look->shows(q(SELECT count(*) FROM advisory.holders('mail', 'smtp')
             WHERE kind IN ('semaphore', 'queue')), 4, 'holders() needs no label');
