@@ -18,6 +18,8 @@ SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on;
 DO $$
+DECLARE
+    old record;
 BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
@@ -38,10 +40,26 @@ BEGIN
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
         CREATE SCHEMA advisory;
-        PERFORM set_config('advisory_portable.is_new', 'on', true);
+        PERFORM set_config('advisory_portable.known', '', true);
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
+    ELSE
+        -- An older file's functions whose arguments or columns have changed.
+        FOR old IN
+            SELECT oid::regprocedure AS name FROM pg_proc
+            WHERE pronamespace = 'advisory'::regnamespace
+                AND proname IN ('_holders_of', 'holders', 'holders_key')
+                AND (proargnames @> '{slots}') IS NOT TRUE
+        LOOP
+            EXECUTE 'DROP FUNCTION ' || old.name;
+        END LOOP;
+        PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
+        FROM (SELECT oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+              UNION ALL
+              SELECT oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+              UNION ALL
+              SELECT 'advisory'::regnamespace) AS known;
     END IF;
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
@@ -1630,15 +1648,17 @@ BEGIN
     FOR granted IN
         SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
         FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass,
-                     relowner, relacl, relnamespace FROM pg_class
+                     oid, relowner, relacl, relnamespace FROM pg_class
               UNION ALL
-              SELECT 'ROUTINE ' || oid::regprocedure, proowner, proacl, pronamespace FROM pg_proc
+              SELECT 'ROUTINE ' || oid::regprocedure, oid, proowner, proacl, pronamespace
+              FROM pg_proc
               UNION ALL
-              SELECT 'SCHEMA ' || nspname, nspowner, nspacl, oid FROM pg_namespace)
-            AS o (object, owner, privileges, namespace), aclexplode(privileges)
+              SELECT 'SCHEMA ' || nspname, oid, nspowner, nspacl, oid FROM pg_namespace)
+            AS o (object, oid, owner, privileges, namespace), aclexplode(privileges)
         WHERE namespace = 'advisory'::regnamespace AND grantee <> owner
             AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
-            AND current_setting('advisory_portable.is_new', true) = 'on'
+            AND oid::text <> ALL (
+                string_to_array(current_setting('advisory_portable.known'), ' '))
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;

@@ -147,6 +147,13 @@ like(install(), qr/^$/, '... and it can be installed again');
     $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
     is(install(), '', '... nor when it is run again');
     $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
+    # An older file: without the view claims, and with fewer columns of holders().
+    $owner->run('DROP VIEW advisory.claims', 'DROP FUNCTION advisory._holders_of(text, text, bigint)',
+        'CREATE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
+            RETURNS TABLE (pid integer) LANGUAGE sql AS $$ SELECT 1 $$',
+        'REVOKE ALL ON FUNCTION advisory._holders_of(text, text, bigint) FROM portable_other');
+    is(install(), '', 'a newer file is installed over an older one');
+    $owner->shows($GRANTS, 1, '... and default privileges do not apply to what is new');
     $owner->run((map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM PUBLIC');
 }
