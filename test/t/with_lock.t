@@ -238,14 +238,15 @@ for my $signal (2, 3) {
     ok(!is_locked('backup', 'nightly'), '... does not leave the lock');
     kill 'TERM', $end->{out};
 }
-{
-    $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
+$holder->run(q(SELECT advisory.lock('backup', 'nightly')));
+for my $signal (15, 9) {
     my $program = start({}, 'backup', 'nightly', @COMMAND);
     $look->wait_until('it waits',
         'SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
             'backup', 'nightly');
-    kill 'TERM', $program->{pid};
-    is(end($program)->{code}, 128 + 15, 'SIGTERM ends the wait');
+    kill $signal, $program->{pid};
+    my $end = end($program);
+    is($end->{code} || 128 + $end->{signal}, 128 + $signal, "signal $signal ends it while it waits");
     wait_until('nobody waits', sub {
         !$look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
             'backup', 'nightly')
