@@ -246,7 +246,7 @@ for my $signal (15, 9) {
             'backup', 'nightly');
     kill $signal, $program->{pid};
     my $end = end($program);
-    is($end->{code} || 128 + $end->{signal}, 128 + $signal, "signal $signal ends it while it waits");
+    is($end->{code} || 128 + $end->{signal}, 128 + $signal, "signal $signal ends its wait");
     wait_until('nobody waits', sub {
         !$look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
             'backup', 'nightly')
