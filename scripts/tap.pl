@@ -72,7 +72,8 @@ sub finish {
     # Tests marked as skipped or to do count neither as passed nor as failed.
     my %aside = map { $_ => 1 } $parser->skipped, $parser->todo;
     my @wrong = @{ $test->{failed} // [] };
-    push @wrong, broken($parser) || 'failed' if !@wrong && ($parser->has_problems || $parser->parse_errors);
+    push @wrong, join '; ', broken($parser) || 'failed', last_words($test)
+        if !@wrong && ($parser->has_problems || $parser->parse_errors);
     push @wrong, 'it ran nothing' if !@wrong && !$parser->skip_all && !$parser->tests_run;
     push @{ $test->{remarks} }, 'skipped: ' . $parser->skip_all if $parser->skip_all;
     $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);
@@ -83,6 +84,13 @@ sub finish {
     printf "%-6s %6.1f s  %s\n", @wrong ? 'FAILED' : 'ok', time - $test->{begun}, $test->{name};
     print map { "    $_\n" } @shown, map { "FAILED: $_" } @wrong;
     return;
+}
+
+# What a test has said last that is no comment: why it died.
+sub last_words {
+    my ($test) = @_;
+    my @words = grep { /^[^#\s]/ } @{ $test->{said} // [] };
+    return @words ? substr $words[-1], 0, 200 : ();
 }
 
 sub broken {
