@@ -60,35 +60,39 @@ COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed i
 COMMENT ON COLUMN advisory.claims.finished_at IS
     'when its work was done; null while it runs, and if it failed';
 
-CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
+CREATE FUNCTION advisory_internal.window(every interval, at timestamptz,
+                                         time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz, text) IS
     'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)

@@ -12,7 +12,10 @@
 namespace advisory
 {
 
-/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window) */
+/*
+ * run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window,
+ * time_zone)
+ */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)
@@ -35,10 +38,12 @@ run(FunctionCallInfo fcinfo)
 	if (job.is_once)
 	{
 		check_kept_name(job.request.name, "claim");
-		job.window = window_argument(fcinfo, command + 5, "once_per", "once_window");
+		job.claim = window_argument(fcinfo, command + 5, "once_per", "once_window");
 	}
 	else if (!PG_ARGISNULL(command + 6))
 		raise_invalid("once_window must not be given without once_per");
+	else if (!PG_ARGISNULL(command + 7))
+		raise_invalid("time_zone must not be given without once_per");
 	return row_made_first<bool>(fcinfo, [&]() { return run_job(job); });
 }
 

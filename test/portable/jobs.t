@@ -201,6 +201,12 @@ $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 1, '... with once_per',
 $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 0, '... again', 'jobs', 'nightly',
     q(INSERT INTO done VALUES ('never')), '1 day');
 done_is('bound,bound once', '... and the commands have run');
+my $ZONED = q(CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
+    time_zone => 'Asia/Tokyo'));
+$one->shows($ZONED, 1, 'in the day of a time zone');
+$one->shows($ZONED, 0, '... once');
+$owner->shows(q(SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory._claims
+    WHERE name = 'zoned'), '00:00:00', '... which begins at midnight there');
 $one->shows($_, 1, "with an id: $_")
     for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')),
     q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
@@ -217,7 +223,7 @@ $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text))
         once_per => '1 day')));
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
     'off,off', 'only the claim is committed synchronously');
-$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, true)));
+$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, NULL, true)));
 $one->shows('SHOW synchronous_commit', 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 

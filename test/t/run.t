@@ -523,6 +523,13 @@ $two->shows(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour
 $look->shows(q{SELECT last_window = advisory_internal.window('1 hour', clock_timestamp())
     FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}, 1, 'the window of now');
 
+my $ZONED = q{CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
+    time_zone => 'Asia/Tokyo')};
+$two->shows($ZONED, 1, 'in the day of a time zone');
+$two->shows($ZONED, 0, '... once');
+$look->shows(q{SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory.claims
+    WHERE key = advisory.key('jobs', 'zoned')}, '00:00:00', '... which begins at midnight there');
+
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {
     next_window();
