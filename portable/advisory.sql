@@ -650,7 +650,8 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     claimed_at timestamptz,
     claimed_by text,
     role oid NOT NULL,
-    finished_at timestamptz) WITH (fillfactor = 50);
+    finished_at timestamptz,
+    every interval) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
                AS namespace,
@@ -690,7 +691,7 @@ BEGIN
                         - interval '4 hours');
     RETURN least(start, CASE WHEN earlier::timestamp = begins THEN earlier END);
 END $$;
--- Checks the arguments, and returns the window: start, or that of now.
+-- Checks the arguments, and returns the window: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
     start timestamptz, time_zone text, every_is text, start_is text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -714,44 +715,60 @@ BEGIN
             advisory._require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
                 every_is || ' must not have months or years',
                 'Months and years differ in length.',
-                'Give the window itself as ' || start_is
-                || ', such as date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').'),
+                CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
+                     ELSE 'Give the window itself as ' || start_is || ', such as '
+                          'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END),
             advisory._check(coalesce(time_zone, 'UTC'), 'time_zone'),
             advisory._require(time_zone IS NULL OR start IS NULL, '22023',
                 'time_zone must not be given together with ' || start_is),
             advisory._require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
                 every_is || ' must be whole days if time_zone is given');
-    RETURN coalesce(start, advisory._window_at(every, now, time_zone));
+    RETURN coalesce(start, CASE every_is WHEN 'apart' THEN now
+                                ELSE advisory._window_at(every, now, time_zone) END);
 END $$;
 
 -- Claims the window, and returns it, or for run() the time of the claim; NULL if it or a later one
--- is claimed.  Every role may call it.
+-- is claimed.  With is_apart the window is now, and every what it must be apart.  Every role may
+-- call it.
 CREATE OR REPLACE FUNCTION advisory._claim(namespace text, name text, every interval,
-    window_start timestamptz, time_zone text, is_for_run boolean)
+    window_start timestamptz, time_zone text, is_for_run boolean, is_apart boolean)
     RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     k bigint := advisory.key(namespace, name);
     start timestamptz := advisory._window(
         namespace, name, every, window_start, CASE WHEN NOT is_for_run THEN time_zone END,
-        'every', 'window_start');
+        CASE WHEN is_apart THEN 'apart' ELSE 'every' END, 'window_start');
     -- New data of the zone, or another zone, can move days by hours.
-    last timestamptz := start - CASE WHEN time_zone IS NULL THEN interval '1 us'
-                                     ELSE interval '12 hours' END;
+    last timestamptz := start - CASE WHEN is_apart THEN every
+                                     WHEN time_zone IS NULL THEN '1 us'
+                                     ELSE '12 hours' END;
     result timestamptz;
 BEGIN
     INSERT INTO advisory._claims AS c
         SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
                concat_ws('@', caller, nullif(current_setting('application_name'), '')),
-               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END
-        FROM clock_timestamp() AS now, advisory._caller() AS caller
+               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END,
+               CASE WHEN NOT is_apart THEN _claim.every END
+        FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now),
+            advisory._caller() AS caller
         WHERE NOT EXISTS (
-            SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window > last)
+            SELECT FROM advisory._claims AS o
+            WHERE o.key = k
+                AND greatest(o.last_window, CASE WHEN is_apart THEN o.claimed_at END) > last)
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
         SET last_window = EXCLUDED.last_window, window_before = c.last_window,
             claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at
-        WHERE c.last_window <= last
+            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
+        WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT result;
+    -- It may have waited for a transaction that rolled back: the next one is apart from now.
+    IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
+        result := clock_timestamp();
+        UPDATE advisory._claims AS c
+        SET last_window = result, claimed_at = result,
+            finished_at = CASE WHEN NOT is_for_run THEN result END
+        WHERE c.key = k;
+    END IF;
     -- The command must not run before the claim is on disk.
     PERFORM set_config('synchronous_commit', 'on', true)
     WHERE is_for_run
@@ -794,7 +811,7 @@ END $$;
 -- claims the window.  NULL: do not run it.
 CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
     timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz,
-    time_zone text)
+    time_zone text, apart interval)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
     key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
@@ -812,6 +829,8 @@ BEGIN
                 'once_window must not be given without once_per'),
             advisory._require(once_per IS NOT NULL OR time_zone IS NULL, '22023',
                 'time_zone must not be given without once_per'),
+            advisory._require(once_per IS NULL OR apart IS NULL, '22023',
+                'apart must not be given together with once_per'),
             -- It has more than blanks and comments.
             advisory._require(
                 regexp_replace(
@@ -820,9 +839,10 @@ BEGIN
     -- The server parses the whole text before it runs the first statement.  So a syntax error is
     -- found before anything else happens.
     BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
-    IF once_per IS NOT NULL THEN
+    IF coalesce(once_per, apart) IS NOT NULL THEN
         once_window := advisory._window(
-            namespace, name, once_per, once_window, time_zone, 'once_per', 'once_window');
+            namespace, name, coalesce(once_per, apart), once_window, time_zone,
+            CASE WHEN apart IS NULL THEN 'once_per' ELSE 'apart' END, 'once_window');
     END IF;
     IF NOT (CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
                  ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL
@@ -835,11 +855,14 @@ BEGIN
             USING ERRCODE = '55P03', DETAIL = advisory._holders(key, slots);
         RETURN NULL;
     END IF;
-    IF once_per IS NULL THEN RETURN clock_timestamp(); END IF;
+    IF coalesce(once_per, apart) IS NULL THEN RETURN clock_timestamp(); END IF;
     claimed_at := advisory._claim(
-        namespace, name, once_per, once_window, time_zone, true);
-    reason := format('window %s of "%s" or a later one is already claimed',
-                     once_window, advisory._display(namespace, name));
+        namespace, name, coalesce(once_per, apart), CASE WHEN apart IS NULL THEN once_window END,
+        time_zone, true, apart IS NOT NULL);
+    reason := format(CASE WHEN apart IS NULL
+                          THEN 'window %2$s of "%1$s" or a later one is already claimed'
+                          ELSE 'the last claim of "%s" is not long enough ago' END,
+                     advisory._display(namespace, name), once_window);
     PERFORM advisory._require(claimed_at IS NOT NULL OR if_busy = 'skip', '55000', reason);
     IF claimed_at IS NULL THEN
         RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55000';
@@ -854,21 +877,21 @@ CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text
     timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
     INOUT ran boolean DEFAULT NULL,
     once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL)
+    time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
     LANGUAGE plpgsql AS $$
 DECLARE
     claimed_at timestamp with time zone;
 BEGIN
     claimed_at := advisory._begin_job(
-        namespace, name, command, timeout, slots, if_busy, once_per, once_window, time_zone);
+        namespace, name, command, timeout, slots, if_busy, once_per, once_window, time_zone, apart);
     ran := claimed_at IS NOT NULL;
     IF NOT ran THEN RETURN; END IF;
-    IF once_per IS NOT NULL THEN
+    IF once_per IS NOT NULL OR apart IS NOT NULL THEN
         -- This releases the lock, too.  Whoever waits for it goes first, and finds the window
         -- claimed.  (A session-level hold would outlast the COMMIT, but also its failure.)
         COMMIT AND CHAIN;
         PERFORM advisory._begin_job(
-            namespace, name, command, NULL, slots, 'error', NULL, NULL, NULL);
+            namespace, name, command, NULL, slots, 'error', NULL, NULL, NULL, NULL);
     END IF;
     BEGIN
         EXECUTE command;
@@ -879,7 +902,7 @@ BEGIN
             'advisory.await_lock() as a separate statement before the command, and release it '
             'with SELECT advisory.unlock() after the command.');
     END;
-    IF once_per IS NULL THEN RETURN; END IF;
+    IF once_per IS NULL AND apart IS NULL THEN RETURN; END IF;
     BEGIN
         PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at);
     EXCEPTION WHEN insufficient_privilege THEN NULL;
@@ -1503,8 +1526,11 @@ terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s') | b
     | end a session if it still holds the lock, or a slot, of this key
 claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL) | timestamptz
-    | advisory._claim(namespace, name, every, window_start, time_zone, false)
+    | advisory._claim(namespace, name, every, window_start, time_zone, false, false)
     | claim a window of time once: the window, or NULL if it is claimed
+claim_apart(namespace text, name text, apart interval) | timestamptz
+    | advisory._claim(namespace, name, apart, NULL, NULL, false, true)
+    | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
     | advisory._no_token('token')
     | not in the portable edition: error 0A000
@@ -1529,10 +1555,10 @@ unclaim(namespace text, name text, window_start timestamptz) | boolean
 run(namespace text, name text, command text, timeout interval DEFAULT '0',
     slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL,
     once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL) | CALL
+    time_zone text DEFAULT NULL, apart interval DEFAULT NULL) | CALL
     | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window,
-        time_zone)
-    | run a command while holding a lock or slot, and once_per window
+        time_zone, apart)
+    | run a command while holding a lock or slot, once_per window, or apart
 $list$), E'\n(?! )') AS line,
              LATERAL regexp_split_to_array(regexp_replace(line, '\s+', ' ', 'g'), ' \| ') AS w,
              (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'),

@@ -52,9 +52,11 @@ ALTER SCHEMA advisory RENAME TO advisory_portable;
 CREATE EXTENSION advisory_ext;
 
 INSERT INTO advisory._claims (
-        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)
+        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
+        every)
     SELECT
-        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at
+        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
+        every
     FROM advisory_portable._claims;
 INSERT INTO advisory.fences (key, token) SELECT key, token FROM advisory_portable.fences;
 INSERT INTO advisory.key_labels (key, key1, key2, label, note)

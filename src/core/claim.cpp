@@ -80,18 +80,33 @@ display_window(TimestampTz window)
 
 /* ---- The rows of advisory._claims ---- */
 
-/* Record window $4 as the last claimed one, unless the recorded one is later than $9. */
+/* A claim that takes longer has waited. */
+static constexpr int64 WAITED = USECS_PER_SEC / 1000;
+
+/*
+ * Record window $4, of length $10, as the last claimed one, unless the recorded one is later than
+ * $9, or without a length was claimed later than that.
+ */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
-	" claimed_at, claimed_by, role, finished_at)"
-	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END"
-	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1 AND last_window > $9)"
+	" claimed_at, claimed_by, role, finished_at, every)"
+	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END, $10"
+	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1"
+	" AND greatest(last_window, CASE WHEN $10 IS NULL THEN claimed_at END) > $9)"
 	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name,"
 	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
 	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
-	" finished_at = EXCLUDED.finished_at WHERE c.last_window <= $9",
+	" finished_at = EXCLUDED.finished_at, every = EXCLUDED.every"
+	" WHERE greatest(c.last_window, CASE WHEN $10 IS NULL THEN c.claimed_at END) <= $9",
 	SPI_OK_INSERT, false};
+
+/* The claim of this transaction begins at $2. */
+static OwnStatement MOVE_CLAIM = {
+	"_claims",
+	"UPDATE advisory._claims SET last_window = $2, claimed_at = $2,"
+	" finished_at = CASE WHEN finished_at IS NOT NULL THEN $2 END WHERE key = $1",
+	SPI_OK_UPDATE, false};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
@@ -140,15 +155,31 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 bool
 claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 {
-	PreventCommandIfReadOnly("advisory.claim()");
+	TimestampTz now;
+
+	PreventCommandIfReadOnly(claim->every != nullptr ? "advisory.claim()"
+							 : "advisory.claim_apart()");
 	claim->claimed_at = GetCurrentTimestamp();
-	return change_claim(
-		"claiming", name, claim->window, &ADVANCE_CLAIM,
-		{argument(name.key.value), argument(name.ns), argument(name.name),
-		 time_argument(claim->window), time_argument(claim->claimed_at),
-		 argument(own_description()), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
-		 Argument{BoolGetDatum(is_with_work), BOOLOID},
-		 time_argument(claim->window - claim->distance)});
+	if (claim->every == nullptr)
+		claim->window = claim->claimed_at;
+	if (!change_claim(
+			"claiming", name, claim->window, &ADVANCE_CLAIM,
+			{argument(name.key.value), argument(name.ns), argument(name.name),
+			 time_argument(claim->window), time_argument(claim->claimed_at),
+			 argument(own_description()), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
+			 Argument{BoolGetDatum(is_with_work), BOOLOID},
+			 time_argument(claim->window - claim->distance),
+			 Argument{IntervalPGetDatum(claim->every), INTERVALOID, claim->every == nullptr}}))
+		return false;
+
+	/* It may have waited for a transaction that rolled back: the next one is apart from now. */
+	now = GetCurrentTimestamp();
+	if (claim->every == nullptr && now - claim->window >= WAITED)
+	{
+		claim->window = claim->claimed_at = now;
+		run_own_statement(&MOVE_CLAIM, {argument(name.key.value), time_argument(now)});
+	}
+	return true;
 }
 
 void

@@ -4,7 +4,8 @@
  *
  * A window is a period of time; the time at which it begins stands for it.  For each name only the
  * last claimed window is kept.  So windows must be claimed in order, and windows before the last
- * claimed one cannot be claimed any more.
+ * claimed one cannot be claimed any more.  Claims that only have to be apart are windows that begin
+ * when they are claimed.
  */
 #pragma once
 
@@ -15,7 +16,8 @@ namespace advisory
 
 struct WindowClaim
 {
-	TimestampTz window;			/* its beginning */
+	const Interval *every;		/* how long it is; null if it begins when it is claimed */
+	TimestampTz window;			/* its beginning; set by claim_window() without every */
 	int64		distance;		/* how long after the last claimed window it begins at least */
 	TimestampTz claimed_at;		/* set by claim_window() */
 };
@@ -40,7 +42,8 @@ constexpr int64 DAYS_DIFFER_BY = USECS_PER_DAY / 2;
 /*
  * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps
  * nothing locked, if this window or a later one has been claimed before.  Waits for the end of
- * other transactions that have claimed a window of this name.
+ * other transactions that have claimed a window of this name.  A claim without every must also be
+ * apart from the time at which the last window was claimed.
  *
  * If the work is in this transaction as well, the claim counts as finished.
  */

@@ -323,8 +323,11 @@ run_job(const Job &job)
 	if (claim_and_run(job, statements, slot, what))
 		return true;
 
-	what = psprintf("window %s of \"%s\" or a later one is already claimed",
-					display_window(job.claim.window), display_name(job.request.name));
+	what = job.claim.every == nullptr
+		? psprintf("the last claim of \"%s\" is not long enough ago",
+				   display_name(job.request.name))
+		: psprintf("window %s of \"%s\" or a later one is already claimed",
+				   display_window(job.claim.window), display_name(job.request.name));
 	if (job.skips)
 		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
 	ereport(ERROR,

@@ -236,8 +236,7 @@ window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window)
 WindowClaim
 window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
 {
-	const Interval *length = length_argument(fcinfo, arg, every, false);
-	WindowClaim claim = {};
+	WindowClaim claim = {length_argument(fcinfo, arg, every, false)};
 
 	claim.distance = PG_ARGISNULL(arg + 2) ? 1 : DAYS_DIFFER_BY;
 	if (PG_ARGISNULL(arg + 1))
@@ -247,8 +246,18 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 	else
 	{
 		claim.window = window_start_argument(fcinfo, arg + 1, window);
-		check_window_is_near(claim.window, length);
+		check_window_is_near(claim.window, claim.every);
 	}
+	return claim;
+}
+
+WindowClaim
+apart_argument(FunctionCallInfo fcinfo, int arg)
+{
+	WindowClaim claim = {};
+
+	claim.distance = microseconds_argument(fcinfo, arg, "apart", false,
+										   "Use days or smaller units.");
 	return claim;
 }
 

@@ -107,6 +107,9 @@ TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *
 WindowClaim window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							const char *window);
 
+/* A claim that begins now, at least so long after the last one as this argument says. */
+WindowClaim apart_argument(FunctionCallInfo fcinfo, int arg);
+
 /*
  * Every function that takes a session-level or transaction-level lock calls this first.
  *

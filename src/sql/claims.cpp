@@ -34,6 +34,19 @@ claim(FunctionCallInfo fcinfo)
 	PG_RETURN_TIMESTAMPTZ(claim.window);
 }
 
+/* claim_apart(namespace, name, apart) */
+template <By by>
+static Datum
+claim_apart(FunctionCallInfo fcinfo)
+{
+	LockName	name = claim_name_argument(fcinfo, by);
+	WindowClaim claim = apart_argument(fcinfo, next_argument(by));
+
+	if (!claim_window(name, &claim, true))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(claim.window);
+}
+
 /* unclaim(namespace, name, window_start) */
 template <By by>
 static Datum
@@ -63,6 +76,7 @@ shown(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim_apart);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
 ADVISORY_SQL_FUNCTION(advisory_shown, shown);

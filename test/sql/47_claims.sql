@@ -218,6 +218,71 @@ CALL advisory.run('claims', 'zone', 'SELECT 1', once_per => '1 hour', time_zone 
 CALL advisory.run('claims', 'zone', 'SELECT 1', once_per => '1 day', once_window => '2026-01-01',
     time_zone => 'Asia/Tokyo'); --> ERROR:  time_zone must not be given together with once_window
 
+---- Claims that are only apart from each other
+SELECT claimed BETWEEN now() AND clock_timestamp() AS now,
+    advisory.claim_apart('claims', 'apart', '1 hour') AS again,
+    advisory.claim_apart('claims', 7, '1 hour') IS NOT NULL AS by_id,
+    advisory.claim_apart('claims', '00000000-0000-0000-0000-000000000007'::uuid, '1 hour')
+    IS NOT NULL AS by_uuid,
+    advisory.claim_apart('claims', 7, '1 us') IS NOT NULL AS after_a_microsecond
+FROM advisory.claim_apart('claims', 'apart', '1 hour') AS claimed; --> t||t|t|t
+-- Its time goes by.
+CREATE FUNCTION pg_temp.later(span interval) RETURNS text LANGUAGE sql AS $$
+    UPDATE advisory._claims SET last_window = last_window - span, claimed_at = claimed_at - span
+    WHERE name = 'apart';
+    SELECT CASE WHEN claimed BETWEEN now() AND clock_timestamp() THEN 'claimed' END
+    FROM advisory.claim_apart('claims', 'apart', '1 hour') AS claimed $$;
+SELECT pg_temp.later('59 min'), pg_temp.later('1 min') AS an_hour_later,
+    pg_temp.later('1 min') AS a_minute_later; --> |claimed|
+-- What is taken back leaves the claim before it.
+SELECT advisory.unclaim('claims', 'apart', last_window) FROM advisory.claims WHERE name = 'apart';
+--> t
+SELECT clock_timestamp() - last_window > interval '1 hour' AS the_one_before,
+    advisory.claim_apart('claims', 'apart', '1 hour') IS NOT NULL AS again,
+    advisory.claim_apart('claims', 'apart', '1 hour') AS and_again
+FROM advisory.claims WHERE name = 'apart'; --> t|t|
+BEGIN;
+SELECT advisory.claim_apart('claims', 'rolled back', '1 hour') IS NOT NULL; --> t
+ROLLBACK;
+SELECT advisory.claim_apart('claims', 'rolled back', '1 hour') IS NOT NULL AS after_rollback; --> t
+-- Beside windows of the same name: when such a window was claimed counts, not when it began.
+SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() - interval '10 h') IS NOT NULL,
+    advisory.claim_apart('claims', 'both', '1 hour') AS too_early,
+    advisory.claim_apart('claims', 'both', '1 us') IS NOT NULL AS apart,
+    advisory.claim('claims', 'both', '1 day', clock_timestamp() - interval '1 s') AS earlier_window;
+--> t||t|
+-- A claim ahead holds it up, as it holds up windows.
+SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() + interval '1 h') IS NOT NULL,
+    advisory.claim_apart('claims', 'both', '1 us') AS too_early; --> t|
+SELECT advisory.claim_apart('claims', 'apart', NULL); --> ERROR:  apart must not be null
+SELECT advisory.claim_apart('claims', 'apart', '0'); --> ERROR:  apart must be greater than zero
+SELECT advisory.claim_apart('claims', 'apart', '-1 hour');
+--> ERROR:  apart must be greater than zero
+SELECT advisory.claim_apart('claims', 'apart', '1 month');
+--> ERROR:  apart must not have months or years
+--> DETAIL:  Months and years differ in length.
+--> HINT:  Use days or smaller units.
+SELECT advisory.claim_apart('claims', '', '1 hour'); --> ERROR:  name must not be empty
+SELECT advisory.claim_apart('claims', repeat('x', 1025), '1 hour');
+--> ERROR:  name of a claim is too long
+--> DETAIL:  It can have at most 1024 bytes.
+CALL advisory.run('claims', 'apart', 'SELECT 1', once_per => '1 hour', apart => '1 hour');
+--> ERROR:  apart must not be given together with once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', time_zone => 'UTC');
+--> ERROR:  time_zone must not be given without once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', once_window => '2026-01-01');
+--> ERROR:  once_window must not be given without once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 month');
+--> ERROR:  apart must not have months or years
+--> DETAIL:  Months and years differ in length.
+--> HINT:  Use days or smaller units.
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', if_busy => 'error');
+--> ERROR:  the last claim of "claims/apart" is not long enough ago
+CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour'); --> t
+CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour');
+--> NOTICE:  command was not run because the last claim of "claims/run apart" is not long enough ago
+--> f
+
 ---- Wrong arguments
 SELECT advisory.claim(NULL, 'a', '1 hour'); --> ERROR:  namespace must not be null
 SELECT advisory.claim('claims', NULL::text, '1 hour'); --> ERROR:  name must not be null
