@@ -691,7 +691,8 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     claimed_at timestamptz,
     claimed_by text,
     role oid NOT NULL,
-    finished_at timestamptz) WITH (fillfactor = 50);
+    finished_at timestamptz,
+    every interval) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
                AS namespace,
@@ -709,15 +710,35 @@ CREATE OR REPLACE VIEW advisory.claims AS
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
--- Checks the arguments, and returns the window: start, or that of now, counted from the first
--- Monday of the century.  A minute early is in time.
+-- The window at a time, on the clocks of a time zone: the multiples of its length, counted from the
+-- first Monday of the century.  A minute early is in time.
+CREATE OR REPLACE FUNCTION advisory._window_at(every interval, at timestamptz, time_zone text)
+    RETURNS timestamptz LANGUAGE plpgsql SET timezone = 'UTC' AS $$
+DECLARE
+    length numeric := advisory._microseconds(every);
+    begins timestamp;
+    start timestamptz;
+    earlier timestamptz;
+BEGIN
+    PERFORM advisory._require(time_zone ~ '^[[:alpha:]]', '22023',
+                              format('time zone "%s" not recognized', time_zone)),
+            set_config('timezone', coalesce(time_zone, 'UTC'), true);
+    begins := at + least(div(length, 2), 60000000)::bigint * interval '1 us';
+    begins := begins - mod(advisory._microseconds(begins - '2001-01-01'), length)::bigint
+                       * interval '1 us';
+    start := begins;
+    -- A midnight that is there twice has been there before the clocks were put back.
+    earlier := start + (start::timestamp - (start - interval '4 hours')::timestamp
+                        - interval '4 hours');
+    RETURN least(start, CASE WHEN earlier::timestamp = begins THEN earlier END);
+END $$;
+-- Checks the arguments, and returns the window: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
-    start timestamptz, every_is text, start_is text)
+    start timestamptz, time_zone text, every_is text, start_is text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
     now timestamptz := clock_timestamp();
     length numeric := advisory._microseconds(every);
-    early numeric := least(div(length, 2), 60000000);
 BEGIN
     PERFORM advisory.key(namespace, name), advisory._check(every::text, every_is),
             advisory._require(octet_length(namespace) <= 1024, '22001',
@@ -735,38 +756,60 @@ BEGIN
             advisory._require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
                 every_is || ' must not have months or years',
                 'Months and years differ in length.',
-                'Give the window itself as ' || start_is
-                || ', such as date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').');
-    RETURN coalesce(
-        start,
-        now + (early - mod(advisory._microseconds(now - '2001-01-01 00:00+00') + early, length)
-              )::bigint * interval '1 us');
+                CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
+                     ELSE 'Give the window itself as ' || start_is || ', such as '
+                          'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END),
+            advisory._check(coalesce(time_zone, 'UTC'), 'time_zone'),
+            advisory._require(time_zone IS NULL OR start IS NULL, '22023',
+                'time_zone must not be given together with ' || start_is),
+            advisory._require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
+                every_is || ' must be whole days if time_zone is given');
+    RETURN coalesce(start, CASE every_is WHEN 'apart' THEN now
+                                ELSE advisory._window_at(every, now, time_zone) END);
 END $$;
 
 -- Claims the window, and returns it, or for run() the time of the claim; NULL if it or a later one
--- is claimed.  Every role may call it.
+-- is claimed.  With is_apart the window is now, and every what it must be apart.  Every role may
+-- call it.
 CREATE OR REPLACE FUNCTION advisory._claim(namespace text, name text, every interval,
-    window_start timestamptz, is_for_run boolean)
+    window_start timestamptz, time_zone text, is_for_run boolean, is_apart boolean)
     RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     k bigint := advisory.key(namespace, name);
     start timestamptz := advisory._window(
-        namespace, name, every, window_start, 'every', 'window_start');
+        namespace, name, every, window_start, CASE WHEN NOT is_for_run THEN time_zone END,
+        CASE WHEN is_apart THEN 'apart' ELSE 'every' END, 'window_start');
+    -- New data of the zone, or another zone, can move days by hours.
+    last timestamptz := start - CASE WHEN is_apart THEN every
+                                     WHEN time_zone IS NULL THEN '1 us'
+                                     ELSE '12 hours' END;
     result timestamptz;
 BEGIN
     INSERT INTO advisory._claims AS c
         SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
                concat_ws('@', caller, nullif(current_setting('application_name'), '')),
-               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END
-        FROM clock_timestamp() AS now, advisory._caller() AS caller
+               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END,
+               CASE WHEN NOT is_apart THEN _claim.every END
+        FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now),
+            advisory._caller() AS caller
         WHERE NOT EXISTS (
-            SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window >= start)
+            SELECT FROM advisory._claims AS o
+            WHERE o.key = k
+                AND greatest(o.last_window, CASE WHEN is_apart THEN o.claimed_at END) > last)
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
         SET last_window = EXCLUDED.last_window, window_before = c.last_window,
             claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at
-        WHERE c.last_window < EXCLUDED.last_window
+            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
+        WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT result;
+    -- It may have waited for a transaction that rolled back: the next one is apart from now.
+    IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
+        result := clock_timestamp();
+        UPDATE advisory._claims AS c
+        SET last_window = result, claimed_at = result,
+            finished_at = CASE WHEN NOT is_for_run THEN result END
+        WHERE c.key = k;
+    END IF;
     -- The command must not run before the claim is on disk.
     PERFORM set_config('synchronous_commit', 'on', true)
     WHERE is_for_run
@@ -808,7 +851,8 @@ END $$;
 -- What run() does before its command: it checks, takes the lock or a slot for the transaction, and
 -- claims the window.  NULL: do not run it.
 CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
-    timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz)
+    timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz,
+    time_zone text, apart interval)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
     key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
@@ -824,6 +868,10 @@ BEGIN
                 'if_busy must be "skip" or "error"'),
             advisory._require(once_per IS NOT NULL OR once_window IS NULL, '22023',
                 'once_window must not be given without once_per'),
+            advisory._require(once_per IS NOT NULL OR time_zone IS NULL, '22023',
+                'time_zone must not be given without once_per'),
+            advisory._require(once_per IS NULL OR apart IS NULL, '22023',
+                'apart must not be given together with once_per'),
             -- It has more than blanks and comments.
             advisory._require(
                 regexp_replace(
@@ -832,9 +880,10 @@ BEGIN
     -- The server parses the whole text before it runs the first statement.  So a syntax error is
     -- found before anything else happens.
     BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
-    IF once_per IS NOT NULL THEN
+    IF coalesce(once_per, apart) IS NOT NULL THEN
         once_window := advisory._window(
-            namespace, name, once_per, once_window, 'once_per', 'once_window');
+            namespace, name, coalesce(once_per, apart), once_window, time_zone,
+            CASE WHEN apart IS NULL THEN 'once_per' ELSE 'apart' END, 'once_window');
     END IF;
     IF NOT (CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
                  ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL
@@ -847,10 +896,14 @@ BEGIN
             USING ERRCODE = '55P03', DETAIL = advisory._holders(key, slots);
         RETURN NULL;
     END IF;
-    IF once_per IS NULL THEN RETURN clock_timestamp(); END IF;
-    claimed_at := advisory._claim(namespace, name, once_per, once_window, true);
-    reason := format('window %s of "%s" or a later one is already claimed',
-                     once_window, advisory._display(namespace, name));
+    IF coalesce(once_per, apart) IS NULL THEN RETURN clock_timestamp(); END IF;
+    claimed_at := advisory._claim(
+        namespace, name, coalesce(once_per, apart), CASE WHEN apart IS NULL THEN once_window END,
+        time_zone, true, apart IS NOT NULL);
+    reason := format(CASE WHEN apart IS NULL
+                          THEN 'window %2$s of "%1$s" or a later one is already claimed'
+                          ELSE 'the last claim of "%s" is not long enough ago' END,
+                     advisory._display(namespace, name), once_window);
     PERFORM advisory._require(claimed_at IS NOT NULL OR if_busy = 'skip', '55000', reason);
     IF claimed_at IS NULL THEN
         RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55000';
@@ -864,20 +917,22 @@ END $$;
 CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text,
     timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
     INOUT ran boolean DEFAULT NULL,
-    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL)
+    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
+    time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
     LANGUAGE plpgsql AS $$
 DECLARE
     claimed_at timestamp with time zone;
 BEGIN
     claimed_at := advisory._begin_job(
-        namespace, name, command, timeout, slots, if_busy, once_per, once_window);
+        namespace, name, command, timeout, slots, if_busy, once_per, once_window, time_zone, apart);
     ran := claimed_at IS NOT NULL;
     IF NOT ran THEN RETURN; END IF;
-    IF once_per IS NOT NULL THEN
+    IF once_per IS NOT NULL OR apart IS NOT NULL THEN
         -- This releases the lock, too.  Whoever waits for it goes first, and finds the window
         -- claimed.  (A session-level hold would outlast the COMMIT, but also its failure.)
         COMMIT AND CHAIN;
-        PERFORM advisory._begin_job(namespace, name, command, NULL, slots, 'error', NULL, NULL);
+        PERFORM advisory._begin_job(
+            namespace, name, command, NULL, slots, 'error', NULL, NULL, NULL, NULL);
     END IF;
     BEGIN
         EXECUTE command;
@@ -888,7 +943,7 @@ BEGIN
             'advisory.await_lock() as a separate statement before the command, and release it '
             'with SELECT advisory.unlock() after the command.');
     END;
-    IF once_per IS NULL THEN RETURN; END IF;
+    IF once_per IS NULL AND apart IS NULL THEN RETURN; END IF;
     BEGIN
         PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at);
     EXCEPTION WHEN insufficient_privilege THEN NULL;
@@ -1535,10 +1590,13 @@ terminate_holder(namespace text, name text, pid integer, timeout interval DEFAUL
 terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s') | boolean
     | advisory._terminate(NULL, NULL, key, pid, timeout)
     | end a session if it still holds the lock, or a slot, of this key
-claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)
-    | timestamptz
-    | advisory._claim(namespace, name, every, window_start, false)
+claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
+    time_zone text DEFAULT NULL) | timestamptz
+    | advisory._claim(namespace, name, every, window_start, time_zone, false, false)
     | claim a window of time once: the window, or NULL if it is claimed
+claim_apart(namespace text, name text, apart interval) | timestamptz
+    | advisory._claim(namespace, name, apart, NULL, NULL, false, true)
+    | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
     | advisory._no_token('token')
     | not in the portable edition: error 0A000
@@ -1562,9 +1620,11 @@ unclaim(namespace text, name text, window_start timestamptz) | boolean
     | take a claim back, so that its window can be claimed again
 run(namespace text, name text, command text, timeout interval DEFAULT '0',
     slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL,
-    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL) | CALL
-    | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window)
-    | run a command while holding a lock or slot, and once_per window
+    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
+    time_zone text DEFAULT NULL, apart interval DEFAULT NULL) | CALL
+    | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window,
+        time_zone, apart)
+    | run a command while holding a lock or slot, once_per window, or apart
 $list$), E'\n(?! )') AS line,
              LATERAL regexp_split_to_array(regexp_replace(line, '\s+', ' ', 'g'), ' \| ') AS w,
              (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'),

@@ -10,7 +10,8 @@ CREATE TABLE advisory._claims (
     claimed_at timestamptz,
     claimed_by text,
     role oid NOT NULL,
-    finished_at timestamptz
+    finished_at timestamptz,
+    every interval
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE advisory._claims IS 'rows of advisory.claims';
 COMMENT ON COLUMN advisory._claims.key IS 'key of the name';
@@ -25,7 +26,10 @@ COMMENT ON COLUMN advisory._claims.claimed_at IS
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
 -- No regrole: a dump could not be restored where one of the roles is missing.
 COMMENT ON COLUMN advisory._claims.role IS 'OID of the role that claimed it';
-COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
+COMMENT ON COLUMN advisory._claims.finished_at IS
+    'when its work was done; claimed_at if that was with the claim';
+COMMENT ON COLUMN advisory._claims.every IS
+    'length of the window; null if it begins when it was claimed';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
 CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
@@ -60,36 +64,61 @@ COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed i
 COMMENT ON COLUMN advisory.claims.finished_at IS
     'when its work was done; null while it runs, and if it failed';
 
-CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
+CREATE FUNCTION advisory_internal.window(every interval, at timestamptz,
+                                         time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz, text) IS
     'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval,
-                               window_start timestamptz DEFAULT NULL)
+                               window_start timestamptz DEFAULT NULL,
+                               time_zone text DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz, text) IS
     'claim a window of time once: the window, or NULL if it is claimed';
+
+CREATE FUNCTION advisory.claim_apart(namespace text, name text, apart interval)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_apart_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim_apart(text, text, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
+
+CREATE FUNCTION advisory.claim_apart(namespace text, id bigint, apart interval)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_apart_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim_apart(text, bigint, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
+
+CREATE FUNCTION advisory.claim_apart(namespace text, id uuid, apart interval)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_apart_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim_apart(text, uuid, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
 
 CREATE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
     RETURNS boolean

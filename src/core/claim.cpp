@@ -17,21 +17,55 @@ namespace advisory
 /* 2001-01-01 00:00 UTC, in the first days of a century, of a year and of a week. */
 static constexpr TimestampTz ORIGIN = 366 * USECS_PER_DAY;
 
-TimestampTz
-window_at(TimestampTz at, int64 length)
+/* What the clocks of a time zone show, as a timestamp without time zone. */
+static Timestamp
+local_time(TimestampTz at, const pg_tz *zone)
 {
-	TimestampTz window;
+	pg_time_t	seconds = timestamptz_to_time_t(at);
 
+	return at + pg_localtime(&seconds, zone)->tm_gmtoff * USECS_PER_SEC;
+}
+
+/*
+ * When the clocks of a time zone, which may be put forward or back at that time, show this time or
+ * a later one first.
+ */
+static TimestampTz
+first_time(Timestamp local, const pg_tz *zone)
+{
+	pg_time_t	wanted = timestamptz_to_time_t(local);
+	/* No clock is so far from UTC. */
+	pg_time_t	from = wanted - 8 * SECS_PER_DAY;
+	pg_time_t	next;
+	long		offset = 0;
+	long		next_offset;
+	int			is_dst;
+
+	while (pg_next_dst_boundary(&from, &offset, &is_dst, &next, &next_offset, &is_dst, zone) > 0 &&
+		   wanted - offset >= next)
+		from = next;
+	return time_t_to_timestamptz(Max(from, wanted - offset));
+}
+
+TimestampTz
+window_at(TimestampTz at, int64 length, const pg_tz *zone)
+{
 	if (!TIMESTAMP_NOT_FINITE(at))
 	{
 		/* A timestamp is days below the greatest number. */
 		TimestampTz counts_as = at + Min(length / 2, USECS_PER_MINUTE);
-		int64		since = (counts_as - ORIGIN) % length;
+		TimestampTz window = zone != nullptr ? local_time(counts_as, zone) : counts_as;
+		int64		since = (window - ORIGIN) % length;
 
 		if (since < 0)
 			since += length;
-		if (!pg_sub_s64_overflow(counts_as, since, &window) && IS_VALID_TIMESTAMP(window))
-			return window;
+		if (!pg_sub_s64_overflow(window, since, &window) && IS_VALID_TIMESTAMP(window))
+		{
+			if (zone != nullptr)
+				window = first_time(window, zone);
+			if (IS_VALID_TIMESTAMP(window))
+				return window;
+		}
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
@@ -46,18 +80,33 @@ display_window(TimestampTz window)
 
 /* ---- The rows of advisory._claims ---- */
 
-/* Record window $4 as the last claimed one, unless the recorded one is the same or later. */
+/* A claim that takes longer has waited. */
+static constexpr int64 WAITED = USECS_PER_SEC / 1000;
+
+/*
+ * Record window $4, of length $10, as the last claimed one, unless the recorded one is later than
+ * $9, or without a length was claimed later than that.
+ */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
-	" claimed_at, claimed_by, role, finished_at)"
-	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END"
-	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1 AND last_window >= $4)"
+	" claimed_at, claimed_by, role, finished_at, every)"
+	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END, $10"
+	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1"
+	" AND greatest(last_window, CASE WHEN $10 IS NULL THEN claimed_at END) > $9)"
 	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name,"
 	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
 	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
-	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window",
+	" finished_at = EXCLUDED.finished_at, every = EXCLUDED.every"
+	" WHERE greatest(c.last_window, CASE WHEN $10 IS NULL THEN c.claimed_at END) <= $9",
 	SPI_OK_INSERT, false};
+
+/* The claim of this transaction begins at $2. */
+static OwnStatement MOVE_CLAIM = {
+	"_claims",
+	"UPDATE advisory._claims SET last_window = $2, claimed_at = $2,"
+	" finished_at = CASE WHEN finished_at IS NOT NULL THEN $2 END WHERE key = $1",
+	SPI_OK_UPDATE, false};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
@@ -104,33 +153,47 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 }
 
 bool
-claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
+claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now;
 
-	PreventCommandIfReadOnly("advisory.claim()");
-	if (claimed_at != nullptr)
-		*claimed_at = now;
-	return change_claim(
-		"claiming", name, window, &ADVANCE_CLAIM,
-		{argument(name.key.value), argument(name.ns), argument(name.name), time_argument(window),
-		 time_argument(now), argument(own_description()),
-		 Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
-		 Argument{BoolGetDatum(claimed_at == nullptr), BOOLOID}});
+	PreventCommandIfReadOnly(claim->every != nullptr ? "advisory.claim()"
+							 : "advisory.claim_apart()");
+	claim->claimed_at = GetCurrentTimestamp();
+	if (claim->every == nullptr)
+		claim->window = claim->claimed_at;
+	if (!change_claim(
+			"claiming", name, claim->window, &ADVANCE_CLAIM,
+			{argument(name.key.value), argument(name.ns), argument(name.name),
+			 time_argument(claim->window), time_argument(claim->claimed_at),
+			 argument(own_description()), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
+			 Argument{BoolGetDatum(is_with_work), BOOLOID},
+			 time_argument(claim->window - claim->distance),
+			 Argument{IntervalPGetDatum(claim->every), INTERVALOID, claim->every == nullptr}}))
+		return false;
+
+	/* It may have waited for a transaction that rolled back: the next one is apart from now. */
+	now = GetCurrentTimestamp();
+	if (claim->every == nullptr && now - claim->window >= WAITED)
+	{
+		claim->window = claim->claimed_at = now;
+		run_own_statement(&MOVE_CLAIM, {argument(name.key.value), time_argument(now)});
+	}
+	return true;
 }
 
 void
-claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
+claim_finish(const LockName &name, const WindowClaim &claim)
 {
 	if (XactReadOnly)
 		ereport(WARNING,
 				(errmsg("the end of window %s of \"%s\" is not recorded, "
 						"because the transaction is read-only",
-						display_window(window), display_name(name))));
+						display_window(claim.window), display_name(name))));
 	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
 		run_own_statement(&FINISH_CLAIM,
-						  {argument(name.key.value), time_argument(window),
-						   time_argument(claimed_at)});
+						  {argument(name.key.value), time_argument(claim.window),
+						   time_argument(claim.claimed_at)});
 }
 
 bool

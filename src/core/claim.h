@@ -4,7 +4,8 @@
  *
  * A window is a period of time; the time at which it begins stands for it.  For each name only the
  * last claimed window is kept.  So windows must be claimed in order, and windows before the last
- * claimed one cannot be claimed any more.
+ * claimed one cannot be claimed any more.  Claims that only have to be apart are windows that begin
+ * when they are claimed.
  */
 #pragma once
 
@@ -13,31 +14,47 @@
 namespace advisory
 {
 
+struct WindowClaim
+{
+	const Interval *every;		/* how long it is; null if it begins when it is claimed */
+	TimestampTz window;			/* its beginning; set by claim_window() without every */
+	int64		distance;		/* how long after the last claimed window it begins at least */
+	TimestampTz claimed_at;		/* set by claim_window() */
+};
+
 /*
  * The window that contains a time, among windows of this length in microseconds, which must be
  * greater than zero.  A time up to one minute (up to half a window, if that is shorter) before a
  * window begins counts for it, because clocks differ.  Windows are counted from Monday, 2001-01-01
- * 00:00 UTC.  Raises 22008 if the time is infinite, or if the window would be out of range.
+ * 00:00, in UTC, or on the clocks of a time zone: then the length is whole days, and a window
+ * begins when its first day does.  Raises 22008 if the time is infinite, or if the window would be
+ * out of range.
  */
-TimestampTz window_at(TimestampTz at, int64 length);
+TimestampTz window_at(TimestampTz at, int64 length, const pg_tz *zone = nullptr);
+
+/*
+ * How far the windows of a time zone are from each other at least.  New data of the zone, or another
+ * zone, can move their beginnings by hours; so a window that begins that near the last claimed one
+ * is of the same day.
+ */
+constexpr int64 DAYS_DIFFER_BY = USECS_PER_DAY / 2;
 
 /*
  * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps
  * nothing locked, if this window or a later one has been claimed before.  Waits for the end of
- * other transactions that have claimed a window of this name.
+ * other transactions that have claimed a window of this name.  A claim without every must also be
+ * apart from the time at which the last window was claimed.
  *
- * Without claimed_at, the work is in this transaction as well, so the claim counts as finished.
- * Otherwise *claimed_at is for claim_finish().
+ * If the work is in this transaction as well, the claim counts as finished.
  */
-bool		claim_window(const LockName &name, TimestampTz window,
-						 TimestampTz *claimed_at = nullptr);
+bool		claim_window(const LockName &name, WindowClaim *claim, bool is_with_work);
 
 /*
  * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is
  * not that claim any more, if another session has locked the row or the table, or if the work has
  * dropped the extension: the work must not fail, or wait for others, because of its record.
  */
-void		claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at);
+void		claim_finish(const LockName &name, const WindowClaim &claim);
 
 /*
  * Take the last claim of a name back: the window that was claimed before it is the last one again.

@@ -159,7 +159,7 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
  * and so does the record that the claim of a window is finished.
  */
 static void
-run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at,
+run_statements(const Job &job, const List *statements, int slot, const WindowClaim &claim,
 			   RawStmt *volatile *current)
 {
 	LOCKTAG		tag = job.request.granted_tag(slot);
@@ -177,7 +177,7 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
 	}
 	EnsurePortalSnapshotExists();
 	if (job.is_once)
-		claim_finish(job.request.name, job.window, claimed_at);
+		claim_finish(job.request.name, claim);
 	check_still_held(job, slot, holds_before);
 	keep_for_transaction(tag, job.request.mode);
 }
@@ -190,12 +190,12 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
  * nevertheless, but a failover could lose the claim.
  */
 static bool
-begin_window(const Job &job, TimestampTz *claimed_at)
+begin_window(const Job &job, WindowClaim *claim)
 {
 	int			level;
 
 	EnsurePortalSnapshotExists();
-	if (!claim_window(job.request.name, job.window, claimed_at))
+	if (!claim_window(job.request.name, claim, false))
 		return false;
 	commit_synchronously();
 	level = synchronous_commit;
@@ -207,7 +207,7 @@ begin_window(const Job &job, TimestampTz *claimed_at)
 				(errcode(ERRCODE_QUERY_CANCELED),
 				 errmsg("command was not run because no synchronous standby has confirmed the "
 						"claim of window %s of \"%s\"",
-						display_window(job.window), display_name(job.request.name)),
+						display_window(claim->window), display_name(job.request.name)),
 				 errdetail("The window stays claimed on this server."),
 				 set_lock_fields(job.request.name)));
 	return true;
@@ -239,19 +239,19 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 	MemoryContext context = CurrentMemoryContext;
 	RawStmt    *volatile current = nullptr;
 	volatile bool is_mine = true;
-	TimestampTz claimed_at = 0;
+	WindowClaim claim = job.claim;
 	LOCKTAG		tag = job.request.granted_tag(slot);
 	PassingLocks passing = {&tag, 1, passing_locks};
 
 	passing_locks = &passing;
 	PG_TRY();
 	{
-		is_mine = !job.is_once || begin_window(job, &claimed_at);
+		is_mine = !job.is_once || begin_window(job, &claim);
 		if (is_mine)
 			with_error_context([=]() {
 				errcontext("while running a command under %s", what);
 			}, [&]() {
-				run_statements(job, statements, slot, claimed_at, &current);
+				run_statements(job, statements, slot, claim, &current);
 			});
 	}
 	PG_CATCH();
@@ -323,8 +323,11 @@ run_job(const Job &job)
 	if (claim_and_run(job, statements, slot, what))
 		return true;
 
-	what = psprintf("window %s of \"%s\" or a later one is already claimed",
-					display_window(job.window), display_name(job.request.name));
+	what = job.claim.every == nullptr
+		? psprintf("the last claim of \"%s\" is not long enough ago",
+				   display_name(job.request.name))
+		: psprintf("window %s of \"%s\" or a later one is already claimed",
+				   display_window(job.claim.window), display_name(job.request.name));
 	if (job.skips)
 		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
 	ereport(ERROR,

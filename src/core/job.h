@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/request.h"
+#include "core/claim.h"
 
 namespace advisory
 {
@@ -17,7 +17,7 @@ struct Job
 	const char *command;
 	bool		may_commit;		/* may the command end the transaction? */
 	bool		is_once;		/* run the command only if this window can be claimed? */
-	TimestampTz window;
+	WindowClaim claim;
 };
 
 /*

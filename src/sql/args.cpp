@@ -165,13 +165,35 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-int64
-window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
+/*
+ * A time zone that the server knows.  An abbreviation is none, and a number means two things:
+ * SET timezone counts it to the east, POSIX to the west.
+ */
+static const pg_tz *
+time_zone_argument(FunctionCallInfo fcinfo, int arg)
 {
-	return microseconds_argument(fcinfo, arg, every, false,
-								 psprintf("Give the window itself as %s, such as "
-										  "date_trunc('month', now() + interval '1 minute', "
-										  "'UTC').", window));
+	const char *name = to_cstring(text_argument(fcinfo, arg, "time_zone"));
+	pg_tz	   *zone = isalpha(static_cast<unsigned char>(*name)) ? pg_tzset(name) : nullptr;
+
+	if (zone == nullptr || !pg_tz_acceptable(zone))
+		raise_invalid(psprintf("time zone \"%s\" not recognized", name));
+	return zone;
+}
+
+TimestampTz
+window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window,
+				   TimestampTz at)
+{
+	int64		length = microseconds_argument(
+		fcinfo, arg, every, false,
+		psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval "
+				 "'1 minute', 'UTC').", window));
+
+	if (PG_ARGISNULL(arg + 2))
+		return window_at(at, length);
+	if (length % USECS_PER_DAY != 0)
+		raise_invalid(psprintf("%s must be whole days if time_zone is given", every));
+	return window_at(at, length, time_zone_argument(fcinfo, arg + 2));
 }
 
 /*
@@ -211,18 +233,32 @@ window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window)
 	return start;
 }
 
-TimestampTz
+WindowClaim
 window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
 {
-	const Interval *length = length_argument(fcinfo, arg, every, false);
+	WindowClaim claim = {length_argument(fcinfo, arg, every, false)};
 
+	claim.distance = PG_ARGISNULL(arg + 2) ? 1 : DAYS_DIFFER_BY;
 	if (PG_ARGISNULL(arg + 1))
-		return window_at(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, window));
+		claim.window = window_at_argument(fcinfo, arg, every, window, GetCurrentTimestamp());
+	else if (!PG_ARGISNULL(arg + 2))
+		raise_invalid(psprintf("time_zone must not be given together with %s", window));
+	else
+	{
+		claim.window = window_start_argument(fcinfo, arg + 1, window);
+		check_window_is_near(claim.window, claim.every);
+	}
+	return claim;
+}
 
-	TimestampTz start = window_start_argument(fcinfo, arg + 1, window);
+WindowClaim
+apart_argument(FunctionCallInfo fcinfo, int arg)
+{
+	WindowClaim claim = {};
 
-	check_window_is_near(start, length);
-	return start;
+	claim.distance = microseconds_argument(fcinfo, arg, "apart", false,
+										   "Use days or smaller units.");
+	return claim;
 }
 
 /* The name of an argument of this type in messages. */

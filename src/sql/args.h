@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/request.h"
+#include "core/claim.h"
 
 namespace advisory
 {
@@ -89,23 +89,26 @@ int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
- * The length of windows of time, in microseconds.  The hint names the argument that can give the
- * window itself instead.
+ * The window at this time (window_at()), among windows of the length that this argument gives, in
+ * the time zone that the next but one gives.  every and window are names of arguments in messages:
+ * the hint of the error for months names the one that can give the window itself instead.
  */
-int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every,
-								   const char *window);
+TimestampTz window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every,
+							   const char *window, TimestampTz at);
 
 /* A window, which must be finite.  window is the argument's name in messages. */
 TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
 
 /*
- * The window of time that a call asks for: the argument after this one.  If that is null, the
- * window at this time (window_at()), among windows of the length that this argument gives.  every
- * and window are their names in messages.  Raises 22023 for a window that is later than one window,
- * or a year, from now.
+ * The window of time that a call asks for: the argument after this one, or if that is null, the
+ * window now (window_at_argument()).  Raises 22023 for a window that is later than one window, or a
+ * year, from now.
  */
-TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
+WindowClaim window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							const char *window);
+
+/* A claim that begins now, at least so long after the last one as this argument says. */
+WindowClaim apart_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
  * Every function that takes a session-level or transaction-level lock calls this first.

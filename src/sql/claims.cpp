@@ -21,17 +21,30 @@ claim_name_argument(FunctionCallInfo fcinfo, By by)
 	return name;
 }
 
-/* claim(namespace, name, every, window_start) */
+/* claim(namespace, name, every, window_start, time_zone) */
 template <By by>
 static Datum
 claim(FunctionCallInfo fcinfo)
 {
 	LockName	name = claim_name_argument(fcinfo, by);
-	TimestampTz window = window_argument(fcinfo, next_argument(by), "every", "window_start");
+	WindowClaim claim = window_argument(fcinfo, next_argument(by), "every", "window_start");
 
-	if (!claim_window(name, window))
+	if (!claim_window(name, &claim, true))
 		PG_RETURN_NULL();
-	PG_RETURN_TIMESTAMPTZ(window);
+	PG_RETURN_TIMESTAMPTZ(claim.window);
+}
+
+/* claim_apart(namespace, name, apart) */
+template <By by>
+static Datum
+claim_apart(FunctionCallInfo fcinfo)
+{
+	LockName	name = claim_name_argument(fcinfo, by);
+	WindowClaim claim = apart_argument(fcinfo, next_argument(by));
+
+	if (!claim_window(name, &claim, true))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(claim.window);
 }
 
 /* unclaim(namespace, name, window_start) */
@@ -45,13 +58,14 @@ unclaim(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(claim_undo(name, window));
 }
 
-/* window(every, at) */
+/* window(every, at, time_zone) */
 static Datum
 window(FunctionCallInfo fcinfo)
 {
-	int64		length = window_length_argument(fcinfo, 0, "every", "window_start");
-
-	PG_RETURN_TIMESTAMPTZ(window_at(PG_GETARG_TIMESTAMPTZ(1), length));
+	if (PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(window_at_argument(fcinfo, 0, "every", "window_start",
+											 PG_GETARG_TIMESTAMPTZ(1)));
 }
 
 /* shown(value, may_see): a text as views show it */
@@ -62,6 +76,7 @@ shown(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim_apart);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
 ADVISORY_SQL_FUNCTION(advisory_shown, shown);

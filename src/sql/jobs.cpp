@@ -12,7 +12,10 @@
 namespace advisory
 {
 
-/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window) */
+/*
+ * run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window,
+ * time_zone, apart)
+ */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)
@@ -31,14 +34,19 @@ run(FunctionCallInfo fcinfo)
 		raise_invalid("if_busy must be \"skip\" or \"error\"");
 	job.skips = if_busy == "skip";
 	job.may_commit = context != nullptr && IsA(context, CallContext) && !context->atomic;
-	job.is_once = !PG_ARGISNULL(command + 5);
+	job.is_once = !PG_ARGISNULL(command + 5) || !PG_ARGISNULL(command + 8);
 	if (job.is_once)
-	{
 		check_kept_name(job.request.name, "claim");
-		job.window = window_argument(fcinfo, command + 5, "once_per", "once_window");
-	}
+	if (!PG_ARGISNULL(command + 5) && !PG_ARGISNULL(command + 8))
+		raise_invalid("apart must not be given together with once_per");
+	if (!PG_ARGISNULL(command + 5))
+		job.claim = window_argument(fcinfo, command + 5, "once_per", "once_window");
 	else if (!PG_ARGISNULL(command + 6))
 		raise_invalid("once_window must not be given without once_per");
+	else if (!PG_ARGISNULL(command + 7))
+		raise_invalid("time_zone must not be given without once_per");
+	else if (job.is_once)
+		job.claim = apart_argument(fcinfo, command + 8);
 	return row_made_first<bool>(fcinfo, [&]() { return run_job(job); });
 }
 

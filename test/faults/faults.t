@@ -104,6 +104,8 @@ my @cases = (
     { before => q(SELECT * FROM advisory.lease('n', 'a', '1 min')),
         call => q(SELECT advisory.break_lease('n', 'a')) },
     { call => q(SELECT advisory.claim('n', 'a', '1 hour')) },
+    { call => q(SELECT advisory.claim('n', 'a', '1 day', time_zone => 'Asia/Tokyo')) },
+    { call => q(SELECT advisory.claim_apart('n', 'a', '1 hour')) },
     { before => q(SELECT advisory.claim('n', 'a', '1 hour', '2026-01-01')),
         call => q(SELECT advisory.unclaim('n', 'a', '2026-01-01')) },
     # Views

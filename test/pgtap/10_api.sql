@@ -52,7 +52,8 @@ INSERT INTO expected
             'IN timeout interval DEFAULT ''00:00:00''::interval, '
             'IN slots integer DEFAULT NULL::integer, IN if_busy text DEFAULT ''skip''::text, '
             'INOUT ran boolean DEFAULT NULL::boolean, IN once_per interval DEFAULT NULL::interval, '
-            'IN once_window timestamp with time zone DEFAULT NULL::timestamp with time zone', NULL),
+            'IN once_window timestamp with time zone DEFAULT NULL::timestamp with time zone, '
+            'IN time_zone text DEFAULT NULL::text, IN apart interval DEFAULT NULL::interval', NULL),
         ('token', 'namespace text, %s', 'bigint'),
         ('token', 'namespace text, %s, slot integer', 'bigint'),
         ('check_token', 'namespace text, %s, token bigint', 'boolean'),
@@ -67,7 +68,9 @@ INSERT INTO expected
         ('check_lease', 'namespace text, %s, token bigint', 'boolean'),
         ('break_lease', 'namespace text, %s, token bigint DEFAULT NULL::bigint', 'boolean'),
         ('claim', 'namespace text, %s, every interval, window_start timestamp with time zone '
-            'DEFAULT NULL::timestamp with time zone', 'timestamp with time zone'),
+            'DEFAULT NULL::timestamp with time zone, time_zone text DEFAULT NULL::text',
+            'timestamp with time zone'),
+        ('claim_apart', 'namespace text, %s, apart interval', 'timestamp with time zone'),
         ('unclaim', 'namespace text, %s, window_start timestamp with time zone', 'boolean')
     ) AS f(name, arguments, result);
 INSERT INTO expected SELECT 'holders', 'namespace text, ' || argument, columns FROM forms, holder;

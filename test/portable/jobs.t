@@ -201,10 +201,39 @@ $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 1, '... with once_per',
 $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 0, '... again', 'jobs', 'nightly',
     q(INSERT INTO done VALUES ('never')), '1 day');
 done_is('bound,bound once', '... and the commands have run');
+my $ZONED = q(CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
+    time_zone => 'Asia/Tokyo'));
+$one->shows($ZONED, 1, 'in the day of a time zone');
+$one->shows($ZONED, 0, '... once');
+$owner->shows(q(SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory._claims
+    WHERE name = 'zoned'), '00:00:00', '... which begins at midnight there');
 $one->shows($_, 1, "with an id: $_")
     for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')),
     q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
 $one->run('SELECT 1');
+
+# Apart from the last claim, from when the lock is there.
+my $APART = q{CALL advisory.run('jobs', 'apart', 'SELECT 1', '1 min', apart => '1 hour')};
+$gate->run(q{SELECT advisory.lock('jobs', 'apart')});
+waits($look, $one, $APART);
+my $before = $look->value('SELECT clock_timestamp()');
+$gate->run(q{SELECT advisory.unlock('jobs', 'apart')});
+$one->returns(1, 'apart: it runs');
+$look->shows(q{SELECT last_window > ?, last_window = claimed_at, finished_at > claimed_at
+    FROM advisory.claims WHERE name = 'apart'}, '1|1|1', '... from when it has waited', $before);
+$result = $one->query($APART);
+is($result->{value}, 0, '... once');
+like("@{ $result->{warnings} }",
+    qr{command was not run because the last claim of "jobs/apart" is not long enough ago},
+    '... and another is told so');
+$one->fails($APART =~ s/\)$/, if_busy => 'error')/r, '55000', '... or gets an error');
+$one->fails(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1/0', apart => '1 us')}, '22012',
+    'apart: a command that fails');
+$look->shows(q{SELECT finished_at IS NULL FROM advisory.claims WHERE name = 'apart 2'}, 1,
+    '... stays claimed');
+$one->shows(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1', slots => 2, apart => '1 us')}, 1,
+    '... and the next one runs, with slots, too');
+
 is_free('all of these');
 
 # The command is the caller's: role, search_path, settings.
@@ -217,7 +246,7 @@ $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text))
         once_per => '1 day')));
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
     'off,off', 'only the claim is committed synchronously');
-$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, true)));
+$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, NULL, true, false)));
 $one->shows('SHOW synchronous_commit', 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 

@@ -114,6 +114,176 @@ SELECT advisory.claim('claims', 'ahead', '367 days', clock_timestamp() + interva
 SELECT advisory.claim('claims', 'ahead', '1 month',
     clock_timestamp() + interval '1 month') IS NOT NULL AS a_month_ahead; --> t
 
+---- Days of a time zone
+-- A year of a job at each hour, in zones whose clocks change at different hours, in Havana and Cairo
+-- at midnight. It starts at both times that are there twice, and after the gap instead of at a time
+-- that is not there. Two schedulers start it, whose clocks are 20 s early and late.
+SELECT CASE advisory.edition() WHEN 'portable' THEN 'advisory._window_at'
+    ELSE 'advisory_internal.window' END AS window_at \gset
+CREATE TEMP TABLE firing AS
+    SELECT zone, local, at + early * interval '20 s' AS at
+    FROM unnest(ARRAY['America/New_York', 'Europe/Prague', 'America/Havana', 'Africa/Cairo',
+        'Australia/Lord_Howe', 'Asia/Kolkata']) AS zone,
+        generate_series('2027-01-01'::timestamp, '2027-12-31 23:00', '1 hour') AS local,
+        LATERAL (SELECT local AT TIME ZONE zone) AS t (later),
+        LATERAL (VALUES (later), (later - interval '30 min'), (later - interval '1 h')) AS v (at),
+        (VALUES (-1), (1)) AS e (early)
+    WHERE at = later OR at AT TIME ZONE zone = local;
+CREATE TEMP TABLE windows AS SELECT *, :window_at('1 day', at, zone) AS w FROM firing;
+-- A window is claimed if it begins later than the last one, and not on the same day.
+CREATE FUNCTION pg_temp.lost_and_wrong(OUT zone text, OUT claimed bigint, OUT lost bigint,
+    OUT wrong bigint) RETURNS SETOF record LANGUAGE sql AS $$
+    SELECT zone, count(*), 24 * 365 - count(DISTINCT local),
+        count(*) FILTER (WHERE (w AT TIME ZONE zone)::date <> local::date)
+    FROM (SELECT *, max(w) OVER (PARTITION BY zone, local::time ORDER BY at
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last FROM windows) AS f
+    WHERE w - last >= interval '12 hours' OR last IS NULL
+    GROUP BY zone ORDER BY zone $$;
+SELECT * FROM pg_temp.lost_and_wrong();
+--> Africa/Cairo|8760|0|0
+--> America/Havana|8760|0|0
+--> America/New_York|8760|0|0
+--> Asia/Kolkata|8760|0|0
+--> Australia/Lord_Howe|8760|0|0
+--> Europe/Prague|8760|0|0
+-- With days of UTC, runs are lost where a job starts at midnight UTC on one side of a change.
+UPDATE windows SET w = :window_at('1 day', at, NULL);
+SELECT zone, lost > 0 AS are_lost FROM pg_temp.lost_and_wrong();
+--> Africa/Cairo|t
+--> America/Havana|t
+--> America/New_York|t
+--> Asia/Kolkata|f
+--> Australia/Lord_Howe|f
+--> Europe/Prague|t
+-- Where midnight is there twice, it is the first one; where it is not there, the day begins later.
+SELECT n, begins AT TIME ZONE zone AS begins, begins
+FROM (VALUES (1, 'America/Havana', '1 day', '2026-03-08 12:00-04'),
+    (2, 'America/Havana', '1 day', '2026-11-01 00:30-04'),
+    (3, 'America/Havana', '1 day', '2026-11-01 00:30-05'),
+    (4, 'America/St_Johns', '1 day', '2006-10-29 00:00-02:30'),
+    (5, 'America/St_Johns', '1 day', '2006-10-28 23:30-03:30'),
+    (6, 'Pacific/Apia', '1 day', '2011-12-31 12:00+14'),
+    -- The time between is not there: 30 December was left out.
+    (7, 'Pacific/Apia', '1 day', '2011-12-29 23:58-10'),
+    -- Longer windows are counted from Monday, 2001-01-01.
+    (8, 'Europe/Prague', '7 days', '2026-03-29 23:58+02'),
+    (9, 'Europe/Prague', '1 week', '2026-03-29 23:59+02'),
+    (10, 'Europe/Prague', '48 hours', '2001-01-02 23:00+01')) AS t(n, zone, every, at),
+    LATERAL (SELECT :window_at(every::interval, at::timestamptz, zone)) AS w (begins) ORDER BY n;
+--> 1|2026-03-08 01:00:00|2026-03-08 05:00:00+00
+--> 2|2026-11-01 00:00:00|2026-11-01 04:00:00+00
+--> 3|2026-11-01 00:00:00|2026-11-01 04:00:00+00
+--> 4|2006-10-28 00:00:00|2006-10-28 02:30:00+00
+--> 5|2006-10-28 00:00:00|2006-10-28 02:30:00+00
+--> 6|2011-12-31 00:00:00|2011-12-30 10:00:00+00
+--> 7|2011-12-29 00:00:00|2011-12-29 10:00:00+00
+--> 8|2026-03-23 00:00:00|2026-03-22 23:00:00+00
+--> 9|2026-03-30 00:00:00|2026-03-29 22:00:00+00
+--> 10|2001-01-01 00:00:00|2000-12-31 23:00:00+00
+-- claim() takes the day of now.
+SELECT (w AT TIME ZONE 'America/New_York')::time AS begins,
+    clock_timestamp() BETWEEN w - interval '1 min' AND w + interval '25 hours' AS contains_now,
+    advisory.claim('claims', 'zone', '1 day', time_zone => 'America/New_York') AS again
+FROM advisory.claim('claims', 'zone', '1 day', time_zone => 'America/New_York') AS w;
+--> 00:00:00|t|
+-- The zone gets new data, by which days begin earlier or later: it is the same day still.
+UPDATE advisory._claims SET last_window = last_window - interval '2 hours' WHERE name = 'zone';
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => 'America/New_York') AS same; -->
+UPDATE advisory._claims SET last_window = last_window + interval '4 hours' WHERE name = 'zone';
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => 'America/New_York') AS same; -->
+UPDATE advisory._claims SET last_window = last_window - interval '25 hours' WHERE name = 'zone';
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => 'America/New_York') IS NOT NULL
+    AS next; --> t
+SELECT current_setting('timezone'); --> UTC
+\set VERBOSITY sqlstate
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => 'Mars/Olympus_Mons');
+--> ERROR:  22023
+CALL advisory.run('claims', 'zone', 'SELECT 1', once_per => '1 day', time_zone => 'CEST');
+--> ERROR:  22023
+SELECT advisory.claim('claims', 'zone', '1 month', time_zone => 'Europe/Prague'); --> ERROR:  22023
+\set VERBOSITY default
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => '-1');
+--> ERROR:  time zone "-1" not recognized
+SELECT advisory.claim('claims', 'zone', '1 day', time_zone => '');
+--> ERROR:  time_zone must not be empty
+SELECT advisory.claim('claims', 'zone', '1 hour', time_zone => 'Europe/Prague');
+--> ERROR:  every must be whole days if time_zone is given
+SELECT advisory.claim('claims', 'zone', '36 hours', time_zone => 'Europe/Prague');
+--> ERROR:  every must be whole days if time_zone is given
+SELECT advisory.claim('claims', 'zone', '1 day', '2026-01-01', 'Europe/Prague');
+--> ERROR:  time_zone must not be given together with window_start
+CALL advisory.run('claims', 'zone', 'SELECT 1', time_zone => 'Europe/Prague');
+--> ERROR:  time_zone must not be given without once_per
+CALL advisory.run('claims', 'zone', 'SELECT 1', once_per => '1 hour', time_zone => 'Asia/Tokyo');
+--> ERROR:  once_per must be whole days if time_zone is given
+CALL advisory.run('claims', 'zone', 'SELECT 1', once_per => '1 day', once_window => '2026-01-01',
+    time_zone => 'Asia/Tokyo'); --> ERROR:  time_zone must not be given together with once_window
+
+---- Claims that are only apart from each other
+SELECT claimed BETWEEN now() AND clock_timestamp() AS now,
+    advisory.claim_apart('claims', 'apart', '1 hour') AS again,
+    advisory.claim_apart('claims', 7, '1 hour') IS NOT NULL AS by_id,
+    advisory.claim_apart('claims', '00000000-0000-0000-0000-000000000007'::uuid, '1 hour')
+    IS NOT NULL AS by_uuid,
+    advisory.claim_apart('claims', 7, '1 us') IS NOT NULL AS after_a_microsecond
+FROM advisory.claim_apart('claims', 'apart', '1 hour') AS claimed; --> t||t|t|t
+-- Its time goes by.
+CREATE FUNCTION pg_temp.later(span interval) RETURNS text LANGUAGE sql AS $$
+    UPDATE advisory._claims SET last_window = last_window - span, claimed_at = claimed_at - span
+    WHERE name = 'apart';
+    SELECT CASE WHEN claimed BETWEEN now() AND clock_timestamp() THEN 'claimed' END
+    FROM advisory.claim_apart('claims', 'apart', '1 hour') AS claimed $$;
+SELECT pg_temp.later('59 min'), pg_temp.later('1 min') AS an_hour_later,
+    pg_temp.later('1 min') AS a_minute_later; --> |claimed|
+-- What is taken back leaves the claim before it.
+SELECT advisory.unclaim('claims', 'apart', last_window) FROM advisory.claims WHERE name = 'apart';
+--> t
+SELECT clock_timestamp() - last_window > interval '1 hour' AS the_one_before,
+    advisory.claim_apart('claims', 'apart', '1 hour') IS NOT NULL AS again,
+    advisory.claim_apart('claims', 'apart', '1 hour') AS and_again
+FROM advisory.claims WHERE name = 'apart'; --> t|t|
+BEGIN;
+SELECT advisory.claim_apart('claims', 'rolled back', '1 hour') IS NOT NULL; --> t
+ROLLBACK;
+SELECT advisory.claim_apart('claims', 'rolled back', '1 hour') IS NOT NULL AS after_rollback; --> t
+-- Beside windows of the same name: when such a window was claimed counts, not when it began.
+SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() - interval '10 h') IS NOT NULL,
+    advisory.claim_apart('claims', 'both', '1 hour') AS too_early,
+    advisory.claim_apart('claims', 'both', '1 us') IS NOT NULL AS apart,
+    advisory.claim('claims', 'both', '1 day', clock_timestamp() - interval '1 s') AS earlier_window;
+--> t||t|
+-- A claim ahead holds it up, as it holds up windows.
+SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() + interval '1 h') IS NOT NULL,
+    advisory.claim_apart('claims', 'both', '1 us') AS too_early; --> t|
+SELECT advisory.claim_apart('claims', 'apart', NULL); --> ERROR:  apart must not be null
+SELECT advisory.claim_apart('claims', 'apart', '0'); --> ERROR:  apart must be greater than zero
+SELECT advisory.claim_apart('claims', 'apart', '-1 hour');
+--> ERROR:  apart must be greater than zero
+SELECT advisory.claim_apart('claims', 'apart', '1 month');
+--> ERROR:  apart must not have months or years
+--> DETAIL:  Months and years differ in length.
+--> HINT:  Use days or smaller units.
+SELECT advisory.claim_apart('claims', '', '1 hour'); --> ERROR:  name must not be empty
+SELECT advisory.claim_apart('claims', repeat('x', 1025), '1 hour');
+--> ERROR:  name of a claim is too long
+--> DETAIL:  It can have at most 1024 bytes.
+CALL advisory.run('claims', 'apart', 'SELECT 1', once_per => '1 hour', apart => '1 hour');
+--> ERROR:  apart must not be given together with once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', time_zone => 'UTC');
+--> ERROR:  time_zone must not be given without once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', once_window => '2026-01-01');
+--> ERROR:  once_window must not be given without once_per
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 month');
+--> ERROR:  apart must not have months or years
+--> DETAIL:  Months and years differ in length.
+--> HINT:  Use days or smaller units.
+CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', if_busy => 'error');
+--> ERROR:  the last claim of "claims/apart" is not long enough ago
+CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour'); --> t
+CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour');
+--> NOTICE:  command was not run because the last claim of "claims/run apart" is not long enough ago
+--> f
+
 ---- Wrong arguments
 SELECT advisory.claim(NULL, 'a', '1 hour'); --> ERROR:  namespace must not be null
 SELECT advisory.claim('claims', NULL::text, '1 hour'); --> ERROR:  name must not be null

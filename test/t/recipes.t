@@ -522,20 +522,21 @@ recipe 'Once per time window' => sub {
     is(worked(), 3, 'what failed is done by the next one');
     is($hour->(), $began, 'all within one window');
 
-    like(block(3, $one), qr/^t$/m, 'once a month');
-    like(block(3, $two), qr/is already claimed.*^f$/ms, 'and not twice');
+    like(block(3, $one), qr/^t$/m, 'once a day in Prague');
+    like(block(4, $one), qr/^t$/m, 'once a month');
+    like(block(4, $two), qr/is already claimed.*^f$/ms, 'and not twice');
     look->shows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute'))
             FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t", 1,
             'a clock that is early does it for the same month');
-    is(block(4, $one), '', 'all have finished');
+    is(block(5, $one), '', 'all have finished');
     look->run(q{SELECT advisory.unclaim('report', 'monthly', (SELECT last_window
             FROM advisory.claims WHERE name = 'monthly'))}, 'ALTER TABLE worked RENAME TO broken');
-    my ($call) = block_sql(3);
+    my ($call) = block_sql(4);
     like($two->run($call), qr/relation "worked" does not exist/, 'a report fails');
     look->run('ALTER TABLE broken RENAME TO worked');
-    like(block(4, $one), qr/^monthly\|/, 'which is shown');
-    like(block(5, $one), qr/^t$/m, 'its claim is taken back');
-    like(block(3, $two), qr/^t$/m, 'and it can run again');
+    like(block(5, $one), qr/^monthly\|/, 'which is shown');
+    like(block(6, $one), qr/^t$/m, 'its claim is taken back');
+    like(block(4, $two), qr/^t$/m, 'and it can run again');
 };
 
 # ---- A pool that waits ---------------------------------------------------------------------------

@@ -523,6 +523,35 @@ $two->shows(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour
 $look->shows(q{SELECT last_window = advisory_internal.window('1 hour', clock_timestamp())
     FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}, 1, 'the window of now');
 
+my $ZONED = q{CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
+    time_zone => 'Asia/Tokyo')};
+$two->shows($ZONED, 1, 'in the day of a time zone');
+$two->shows($ZONED, 0, '... once');
+$look->shows(q{SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory.claims
+    WHERE key = advisory.key('jobs', 'zoned')}, '00:00:00', '... which begins at midnight there');
+
+# Apart from the last claim, from when the lock is there.
+my $APART = q{CALL advisory.run('jobs', 'apart', 'SELECT 1', '1 min', apart => '1 hour')};
+$gate->run(q{SELECT advisory.lock('jobs', 'apart')});
+waits($look, $two, $APART);
+my $before = $look->value('SELECT clock_timestamp()');
+$gate->run(q{SELECT advisory.unlock('jobs', 'apart')});
+$two->returns(1, 'apart: it runs');
+$look->shows(q{SELECT last_window > ?, last_window = claimed_at, finished_at > claimed_at
+    FROM advisory.claims WHERE name = 'apart'}, '1|1|1', '... from when it has waited', $before);
+$result = $two->query($APART);
+is($result->{value}, 0, '... once');
+like("@{ $result->{warnings} }",
+    qr{command was not run because the last claim of "jobs/apart" is not long enough ago},
+    '... and another is told so');
+$two->fails($APART =~ s/\)$/, if_busy => 'error')/r, '55000', '... or gets an error');
+$two->fails(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1/0', apart => '1 us')}, '22012',
+    'apart: a command that fails');
+$look->shows(q{SELECT finished_at IS NULL FROM advisory.claims WHERE name = 'apart 2'}, 1,
+    '... stays claimed');
+$two->shows(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1', slots => 2, apart => '1 us')}, 1,
+    '... and the next one runs, with slots, too');
+
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {
     next_window();
