@@ -45,15 +45,25 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     ELSE
-        -- An older file's functions whose arguments or columns have changed.
+        -- What an older file has made otherwise.
         FOR old IN
-            SELECT oid::regprocedure AS name FROM pg_proc
+            SELECT p.oid::regprocedure AS name
+            FROM pg_proc AS p
+            JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
+                         ('time_zone', '{claim,run,_claim,_window,_begin_job}'))
+                AS new (argument, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
-                AND proname IN ('_holders_of', 'holders', 'holders_key')
-                AND (proargnames @> '{slots}') IS NOT TRUE
+                AND argument = ANY (proargnames) IS NOT TRUE
         LOOP
-            EXECUTE 'DROP FUNCTION ' || old.name;
+            EXECUTE 'DROP ROUTINE ' || old.name;
         END LOOP;
+        IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'advisory._claims'::regclass
+                       AND attname = 'role' AND atttypid = 'text'::regtype) THEN
+            DROP VIEW IF EXISTS advisory.claims;
+            ALTER TABLE advisory._claims
+                ALTER role TYPE oid USING coalesce(to_regrole(quote_ident(role)), 0);
+        END IF;
+        ALTER TABLE advisory._claims ADD COLUMN IF NOT EXISTS every interval;
         PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
         FROM (SELECT oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
               UNION ALL

@@ -147,13 +147,26 @@ like(install(), qr/^$/, '... and it can be installed again');
     $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
     is(install(), '', '... nor when it is run again');
     $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
-    # An older file: without the view claims, and with fewer columns of holders().
-    $owner->run('DROP VIEW advisory.claims', 'DROP FUNCTION advisory._holders_of(text, text, bigint)',
+    # An older file: roles of claims by name, fewer columns of holders(), fewer arguments of claim().
+    my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
+    $owner->run($claim, 'DROP VIEW advisory.claims',
+        'ALTER TABLE advisory._claims ALTER role TYPE text USING role::regrole::text,
+            DROP COLUMN every',
+        'DROP FUNCTION advisory.claim(text, text, interval, timestamptz, text)',
+        'CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
+                window_start timestamptz DEFAULT NULL)
+            RETURNS timestamptz LANGUAGE sql AS $$ SELECT now() $$',
+        'REVOKE ALL ON FUNCTION advisory.claim(text, text, interval, timestamptz)
+            FROM portable_other',
+        'DROP FUNCTION advisory._holders_of(text, text, bigint)',
         'CREATE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
             RETURNS TABLE (pid integer) LANGUAGE sql AS $$ SELECT 1 $$',
         'REVOKE ALL ON FUNCTION advisory._holders_of(text, text, bigint) FROM portable_other');
     is(install(), '', 'a newer file is installed over an older one');
     $owner->shows($GRANTS, 1, '... and default privileges do not apply to what is new');
+    $owner->shows($claim, 'NULL', '... its claims stay');
+    $owner->shows('SELECT role::regrole FROM advisory._claims', 'portable_owner',
+        '... and belong to the same roles');
     $owner->run((map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM PUBLIC');
 }
