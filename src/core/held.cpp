@@ -68,6 +68,8 @@ dlist_head	session_holds = DLIST_STATIC_INIT(session_holds);
  */
 dlist_head	xact_holds = DLIST_STATIC_INIT(xact_holds);
 
+bool		some_doubly_held = false;
+
 HeldHooks	held_hooks;
 
 static HeldLock *
@@ -226,6 +228,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 			publish_scope(held->place, Scope::session);
 		}
 	}
+	some_doubly_held |= held->session_count > 0 && held->xact_count > 0;
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);

@@ -210,11 +210,30 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 }
 
 /*
+ * pg_advisory_unlock() may have released session-level holds of locks that the transaction holds,
+ * too; the lock manager does not say that such a hold is lost.  May ereport (out of memory).
+ */
+static void
+refresh_doubly_held()
+{
+	some_doubly_held = false;
+	for (dlist_node *node = xact_holds.head.next, *next; node != &xact_holds.head; node = next)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
+
+		/* A hold that is refreshed may leave the list. */
+		next = node->next;
+		held = held_refresh(held);
+		some_doubly_held |= held != nullptr && held->session_count > 0 && held->xact_count > 0;
+	}
+}
+
+/*
  * Called whenever a resource owner has released its locks: at the ends of statements,
  * subtransactions and transactions.
  */
 static void
-at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
+at_resource_release(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *)
 {
 	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
 		return;
@@ -224,6 +243,9 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
+	/* Only where a statement has succeeded, because it may fail. */
+	if (some_doubly_held && is_commit && !is_top_level)
+		refresh_doubly_held();
 }
 
 /* ---- The end of the session ---- */
