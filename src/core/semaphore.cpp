@@ -9,7 +9,8 @@
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
  * session that has freed a slot sets its latch.  Then it claims the slot that is set aside for it,
  * if there is one, and locks it.  A semaphore with one slot needs no queue: its waiters wait for
- * that slot in the lock manager.
+ * that slot in the lock manager.  Who asks with slots => 1 joins a queue only if others, who use the
+ * semaphore with more slots, wait there: it comes after them.
  *
  * The queue lock
  *
@@ -333,6 +334,15 @@ take_free_slot(Attempt *attempt, bool is_queued)
 	return take_unclaimed_slot(attempt, true);
 }
 
+/* Is it a request for the only slot, whose order is the lock manager's? */
+static bool
+has_no_queue(const Attempt *attempt)
+{
+	SemaphoreState *state = attempt->semaphore->state;
+
+	return attempt->request.slots == 1 && (state == nullptr || most_slots_ahead(state, 1) == 0);
+}
+
 /*
  * Take a free slot, if there is one that no waiter will get.  A slot that this session already has
  * is not free.
@@ -343,7 +353,7 @@ try_slot_now(Attempt *attempt)
 	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
 	bool		is_taken;
 
-	if (attempt->request.slots == 1)
+	if (has_no_queue(attempt))
 		return take_slot(attempt, 1, false);
 	if (attempt->semaphore->state != nullptr)
 		return take_free_slot(attempt, false);
@@ -402,9 +412,10 @@ wait_for_slot(Attempt *attempt)
 	SemaphoreState *state = attempt->semaphore->state;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
+	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
-	publish_wait(request.tag(), request.slots, attempt->name->used());
-	if (request.slots == 1 && !is_mine(attempt, 1))
+	publish_wait(is_queued ? queue : request.tag(), request.slots, attempt->name->used());
+	if (!is_queued)
 	{
 		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->slot = 1;

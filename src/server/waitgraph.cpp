@@ -19,8 +19,10 @@ is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 
 	if ((mode & conflicts) == 0 || is_same_group)
 		return false;
+	/* A session that waits for the only slot in the lock manager came before the queue. */
 	if (other.is_head)
-		return !waiter.is_head || other.wait_start < waiter.wait_start;
+		return same_tag(other.tag, waiter.tag) &&
+			(!waiter.is_head || other.wait_start < waiter.wait_start);
 	if (!other.granted)
 		return held == 0;
 	/* A slot that is beyond the number of slots that the waiter gave does not help it. */
