@@ -143,6 +143,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 			held_refresh(held);
 	}
 	publish_reserve();
+	sweep_slot_states();
 }
 
 /* Fill in a new entry, which has no holds yet, and publish it. */

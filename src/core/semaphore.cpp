@@ -48,7 +48,7 @@ static constexpr LOCKMODE TRYING_MODE = ShareLock;
 static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
 
 /* At least this many semaphores are remembered, even if the session has no slot of them. */
-static constexpr long MIN_KEPT_SEMAPHORES = 64;
+static constexpr long MIN_KEPT_SEMAPHORES = 16;
 
 /*
  * How often a waiter checks slots that may be free without being marked, and, after the first time,
@@ -151,6 +151,25 @@ add_semaphore(Key key)
 	return semaphore;
 }
 
+/* Attach to the semaphore's state, so that this many slots can be used, or detach from it. */
+static void
+attach(Semaphore *semaphore, int slots)
+{
+	SemaphoreState *state = attach_slot_state(semaphore->state, semaphore->key, slots);
+
+	if (state == nullptr)
+	{
+		/* This session will not mark its slots as free. */
+		for (dlist_node *node = semaphore->slots.head.next; node != &semaphore->slots.head;
+			 node = node->next)
+			mark_slot(semaphore->state,
+					  decode_tag(held_of(node, offsetof(HeldLock, in_semaphore))->tag).slot,
+					  SlotMark::unverified);
+		detach_slot_state(semaphore->state);
+	}
+	semaphore->state = state;
+}
+
 /*
  * The pid of a session that has a slot of the semaphore, or waits for one, and gave another number
  * of slots: *other.  0: there is none.
@@ -188,8 +207,7 @@ open_semaphore(Attempt *attempt)
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
 	attempt->semaphore = semaphore;
-	if (semaphore->state == nullptr)
-		semaphore->state = attach_slot_state(key);
+	attach(semaphore, request.slots);
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
 		agree_on_slots(semaphore->state, request.slots, false))
 		return;

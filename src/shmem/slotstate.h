@@ -28,13 +28,20 @@ enum class SlotMark
 };
 
 /*
- * Attach this session to the state of a semaphore of this database.  Null without memory for it.
- * May ereport for a cancel.
+ * Attach this session to the state of a semaphore of this database, so that it can use at least
+ * this many slots.  before: null, or what this session is attached to already.  Null if there is no
+ * room for it; then it stays attached to what it was.  May ereport (out of memory, cancel).
  */
-SemaphoreState *attach_slot_state(Key key);
+SemaphoreState *attach_slot_state(SemaphoreState *before, Key key, int slots);
 
-/* Detach it; null does nothing.  Allocates, frees and locks nothing. */
+/* Detach it; null does nothing.  Allocates and locks nothing, and frees nothing that is shared. */
 void		detach_slot_state(SemaphoreState *state) noexcept;
+
+/*
+ * Free the memory of states that no session is attached to, if there are many: the end of a session
+ * must not.  Usually reads two numbers.  May ereport for a cancel.
+ */
+void		sweep_slot_states();
 
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
@@ -47,7 +54,10 @@ int			claim_slot(SemaphoreState *state, int slots);
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 
-/* Does nothing for null; neither does wake_waiters(). */
+/*
+ * Does nothing for null, neither does wake_waiters(); nor for a slot beyond those that this session
+ * has asked for since it attached.
+ */
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
