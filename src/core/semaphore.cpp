@@ -9,8 +9,8 @@
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
  * session that has freed a slot sets its latch.  Then it claims the slot that is set aside for it,
  * if there is one, and locks it.  A semaphore with one slot needs no queue: its waiters wait for
- * that slot in the lock manager.  Who asks with slots => 1 joins a queue only if others, who use the
- * semaphore with more slots, wait there: it comes after them.
+ * that slot in the lock manager.  A caller with slots => 1 joins a queue only if it is not empty,
+ * because others use the semaphore with more slots: it comes after them.
  *
  * The queue lock
  *

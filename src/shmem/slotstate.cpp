@@ -56,13 +56,11 @@ static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 /* The word in the entry, and 3, 12, 48 and 192 others. */
 static constexpr int BLOCKS = 5;
 
-/*
- * Unused states are removed when there are more than this many, and at least every second state is
- * unused; every 16th while large ones find no room.
- */
+/* Unused states are removed when there are more than this many, and more than a quarter of all. */
 static constexpr int64 MAX_UNUSED_STATES = 64;
 
-static constexpr uint64 MAX_BYTES = 8 * 1024 * 1024;
+/* That all states take together. */
+static constexpr uint32 MAX_BYTES = 8 * 1024 * 1024;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
 static_assert(WORDS <= 1 << (2 * (BLOCKS - 1)), "the blocks have room for all slots");
@@ -179,28 +177,14 @@ is_full(int slots) noexcept
 void
 sweep_slot_states()
 {
-	int64		count;
-	int64		unused;
-
-	if (attached_root == nullptr)
-		return;
-	count = pg_atomic_read_u32(&attached_root->semaphore_count);
 	/* Less than 0 if a session attaches before the last one to detach has counted. */
-	unused = static_cast<int32>(pg_atomic_read_u32(&attached_root->unused_semaphores));
-	if (unused > MAX_UNUSED_STATES && unused > count / (is_full(MAX_SLOTS) ? 16 : 2) &&
+	int64		unused = attached_root == nullptr ? 0 :
+		static_cast<int32>(pg_atomic_read_u32(&attached_root->unused_semaphores));
+
+	if (unused > MAX_UNUSED_STATES &&
+		4 * unused > pg_atomic_read_u32(&attached_root->semaphore_count) &&
 		!shared_is_short() && has_semaphores())
 		shared_attempt(remove_unused_states);
-}
-
-/* Fill in a new entry; the session that attaches first clears the rest. */
-static void
-fill_state(SharedState *shared) noexcept
-{
-	pg_atomic_init_u32(&shared->attached, 0);
-	shared->block_count = 1;
-	pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, bytes_of(1));
-	pg_atomic_fetch_add_u32(&attached_root->semaphore_count, 1);
-	pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
 }
 
 /* Add the blocks for this many slots, if there is room.  The entry must be locked exclusively. */
@@ -269,7 +253,13 @@ attach_and_see(SemaphoreState *state, Key key, int slots)
 	if (shared == nullptr)
 		return;
 	if (!found)
-		fill_state(shared);
+	{
+		pg_atomic_init_u32(&shared->attached, 0);
+		shared->block_count = 1;
+		pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, bytes_of(1));
+		pg_atomic_fetch_add_u32(&attached_root->semaphore_count, 1);
+		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
+	}
 	add_blocks(shared, slots);
 	see_blocks(state, shared);
 	if (state->slots >= slots && state->shared == nullptr)

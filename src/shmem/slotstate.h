@@ -54,10 +54,7 @@ int			claim_slot(SemaphoreState *state, int slots);
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 
-/*
- * Does nothing for null, neither does wake_waiters(); nor for a slot beyond those that this session
- * has asked for since it attached.
- */
+/* Does nothing for null, or beyond the slots that attach_slot_state() gave. */
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
@@ -79,7 +76,10 @@ void		leave_queue() noexcept;
  */
 int			most_slots_ahead(SemaphoreState *state, int enough);
 
-/* After slots were marked as free: wake as many waiters, in order, as can be served. */
+/*
+ * After slots were marked as free: wake as many waiters, in order, as can be served.  Does nothing
+ * for null.
+ */
 void		wake_waiters(SemaphoreState *state) noexcept;
 
 /*
