@@ -31,13 +31,13 @@ BEGIN
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
         CREATE SCHEMA advisory;
+        PERFORM set_config('advisory_portable.is_new', 'on', true);
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     END IF;
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
-GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
@@ -649,7 +649,7 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role regrole NOT NULL,
+    role oid NOT NULL,
     finished_at timestamptz) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
@@ -1364,10 +1364,6 @@ CREATE OR REPLACE VIEW advisory.pressure AS
          LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
                              ::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
-GRANT SELECT ON
-    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
-    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
-    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 
 ---- The public functions of names and keys
 DO $do$
@@ -1575,6 +1571,35 @@ $list$), E'\n(?! )') AS line,
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
     END LOOP;
 END $do$;
+
+---- Privileges
+-- Default privileges do not apply: who has TRIGGER could attach functions, and who has INSERT could
+-- claim windows of others.  What the owner has granted since is kept.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
+        FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass,
+                     relowner, relacl, relnamespace FROM pg_class
+              UNION ALL
+              SELECT 'ROUTINE ' || oid::regprocedure, proowner, proacl, pronamespace FROM pg_proc
+              UNION ALL
+              SELECT 'SCHEMA ' || nspname, nspowner, nspacl, oid FROM pg_namespace)
+            AS o (object, owner, privileges, namespace), aclexplode(privileges)
+        WHERE namespace = 'advisory'::regnamespace AND grantee <> owner
+            AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
+            AND current_setting('advisory_portable.is_new', true) = 'on'
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
+    END LOOP;
+END $$;
+GRANT USAGE ON SCHEMA advisory TO PUBLIC;
+GRANT SELECT ON
+    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
+    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
+    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
     advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
     FROM PUBLIC;

@@ -153,10 +153,18 @@ esac
 command -v psql >/dev/null || unknown "there is no psql here"
 export PGCONNECT_TIMEOUT="$seconds" PGAPPNAME="$PROGRAM"
 export PGOPTIONS="${PGOPTIONS:-} -c statement_timeout=${seconds}s"
-# The search_path keeps out functions and operators that others have created. The view loads the library, which knows the setting
-# then.
+# The search_path keeps out functions and operators that others have created, and a superuser calls nobody else's. The view loads
+# the library, which knows the setting then.
 answer=$(psql -XqAtw -F '|' -v ON_ERROR_STOP=1 -v leak_after="$leak_after" 2>&1 <<SQL
 SET search_path = pg_catalog;
+DO 'BEGIN
+    IF current_setting(''is_superuser'')::boolean AND EXISTS (
+        SELECT FROM pg_namespace JOIN pg_roles AS r ON r.oid = nspowner WHERE nspname = ''advisory'' AND NOT rolsuper) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = ''schema "advisory" belongs to a role that is not a superuser'',
+            HINT = ''Connect as another role: the functions of that role would run with all rights of a superuser.'';
+    END IF;
+END';
 SELECT FROM advisory.settings LIMIT 0;
 SELECT :'leak_after' <> '' AS given \gset
 \if :given

@@ -53,9 +53,9 @@ CREATE VIEW advisory_internal.activity AS
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
                     ELSE role
                END AS who,
-               -- A semaphore's slots and its queue are one lock.
-               ROW (datid, high, low,
-                    CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
+               -- A semaphore's slots and its queue are one lock.  (Records cannot be hashed.)
+               ARRAY[datid::bigint, high, low,
+                     CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END] AS tag
         FROM advisory._locks
     ), waiting AS MATERIALIZED (
         -- The server shows this to those who may see the state, too.
@@ -89,7 +89,8 @@ CREATE VIEW advisory_internal.activity AS
     ), held_by AS (
         SELECT b.tag, b.place, array_agg(DISTINCT blocker_pid) AS pids
         FROM blocker AS b
-        JOIN holder AS h ON h.is_blocker AND h.tag = b.tag AND coalesce(h.pid, 0) = blocker_pid
+        JOIN (SELECT DISTINCT tag, coalesce(pid, 0) AS blocker_pid
+              FROM holder WHERE is_blocker) AS h USING (tag, blocker_pid)
         GROUP BY b.tag, b.place
     ), shown_waiter AS (
         -- If only waiters ahead of it are in the way, it waits for the same holders as these.
@@ -279,12 +280,8 @@ CREATE VIEW advisory.blockers AS
                     || ';'
                     || coalesce(' -- in database ' || quote_ident(other_database), '')
                 WHEN b.pid IS NULL AND is_named
-                THEN format('SELECT advisory.break_lease(%L, %L', b.namespace, b.name)
-                    || coalesce(', ' || l.token || ');', ') FROM advisory.leases WHERE '
-                           || format('(namespace, name, acquired_at) = (%L, %L, ', b.namespace,
-                                     b.name)
-                           || quote_literal(to_char(l.acquired_at AT TIME ZONE 'UTC',
-                                                    'YYYY-MM-DD HH24:MI:SS.US+00')) || ');')
+                THEN format('SELECT advisory.break_lease(%L, %L, ', b.namespace, b.name)
+                    || l.token || ');'
                 -- These two end the session only if it still holds the lock.  Long names would not
                 -- fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named

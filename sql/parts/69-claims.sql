@@ -9,7 +9,7 @@ CREATE TABLE advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role regrole NOT NULL,
+    role oid NOT NULL,
     finished_at timestamptz
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE advisory._claims IS 'rows of advisory.claims';
@@ -23,7 +23,8 @@ COMMENT ON COLUMN advisory._claims.window_before IS
 COMMENT ON COLUMN advisory._claims.claimed_at IS
     'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
-COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it';
+-- No regrole: a dump could not be restored where one of the roles is missing.
+COMMENT ON COLUMN advisory._claims.role IS 'OID of the role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 

@@ -24,8 +24,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- Default privileges do not apply: who has TRIGGER could attach functions, and who has EXECUTE could
--- end leases of others.  But where they take EXECUTE on functions from PUBLIC, that is respected.
+-- Default privileges do not apply: who has TRIGGER could attach functions, and who has EXECUTE
+-- could end leases of others.  But where they take EXECUTE on functions from PUBLIC, that is
+-- respected.
 DO $$
 DECLARE
     granted record;

@@ -115,7 +115,7 @@ claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 		"claiming", name, window, &ADVANCE_CLAIM,
 		{argument(name.key.value), argument(name.ns), argument(name.name), time_argument(window),
 		 time_argument(now), argument(own_description()),
-		 Argument{ObjectIdGetDatum(GetUserId()), REGROLEOID},
+		 Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
 		 Argument{BoolGetDatum(claimed_at == nullptr), BOOLOID}});
 }
 

@@ -299,9 +299,12 @@ private:
 			waiter++;
 		if (waiter == end)
 			return;
-		visit_blockers(entries, *waiter, [&](const LockEntry &other) {
+		auto		visit = [&](const LockEntry &other) {
 			Node	   *blocker = node_of_session(other);
 
+			/* What its own lock group holds is not in its way. */
+			if (!is_in_the_way(other, *waiter))
+				return true;
 			if (!blocker->is_live)
 				session->blockers = lappend(session->blockers, blocker);
 			/*
@@ -310,7 +313,9 @@ private:
 			 */
 			return other.granted || blocker->is_live ||
 				(conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
-		});
+		};
+		visit_holders(entries, *waiter, visit);
+		visit_ahead(entries, *waiter, visit);
 	}
 
 	/* Add one line about a session's wait. */

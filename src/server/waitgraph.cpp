@@ -12,12 +12,19 @@ namespace advisory
 bool
 is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 {
+	bool		is_same_group = other.leader_pid == waiter.leader_pid && other.leader_pid != 0;
+
+	return !is_same_group && conflicts_with(other, waiter);
+}
+
+bool
+conflicts_with(const LockEntry &other, const LockEntry &waiter)
+{
 	LOCKMASK	conflicts = GetLockTagsMethodTable(&waiter.tag)->conflictTab[waiter.lockmode];
 	LOCKMASK	held = other.held_modes & conflicts;
 	LOCKMASK	mode = LOCKBIT_ON(other.lockmode);
-	bool		is_same_group = other.leader_pid == waiter.leader_pid && other.leader_pid != 0;
 
-	if ((mode & conflicts) == 0 || is_same_group)
+	if ((mode & conflicts) == 0)
 		return false;
 	/* A session that waits for the only slot in the lock manager came before the queue. */
 	if (other.is_head)
@@ -72,8 +79,18 @@ find_awaited_locks(const LockEntries &found)
 		AwaitedLock *lock = entry.granted || entry.is_head
 			? find_awaited(awaited, entry, HASH_FIND) : nullptr;
 
-		if (lock != nullptr)
+		if (lock == nullptr)
+			continue;
+
+		const LockEntry *last = lock->others != NIL
+			? &found.entries[llast_int(lock->others)] : nullptr;
+
+		/* Of a session's slots that with the lowest number is in the way of the most waiters. */
+		if (last == nullptr || !entry.granted || !last->granted ||
+			last->leader_number != entry.leader_number || !is_of_semaphore(entry.tag))
 			lock->others = lappend_int(lock->others, i);
+		else if (decode_tag(entry.tag).slot < decode_tag(last->tag).slot)
+			llast_int(lock->others) = i;
 	}
 	return awaited;
 }
@@ -84,13 +101,18 @@ find_all_blockers(LockEntries *found)
 	HTAB	   *awaited = find_awaited_locks(*found);
 	/* The first waiter in the lock manager's queue of the present waiter. */
 	const LockEntry *queue = nullptr;
+	/* By process number: the last waiter that the session is in the way of. */
+	// NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+	auto	   *blocked = static_cast<LockEntry **>(palloc0(sizeof(LockEntry *) * proc_count()));
 
 	for (LockEntry *waiter = found->entries; waiter < found->entries + found->count; waiter++)
 	{
 		ListCell   *cell;
 		auto		add_if_in_the_way = [&](const LockEntry &other) {
-			if (is_in_the_way(other, *waiter))
-				found->blockers = lappend_int(found->blockers, other.leader_pid);
+			if (blocked[other.leader_number] == waiter || !is_in_the_way(other, *waiter))
+				return;
+			blocked[other.leader_number] = waiter;
+			found->blockers = lappend_int(found->blockers, other.leader_pid);
 		};
 
 		if (waiter->granted)
@@ -105,6 +127,7 @@ find_all_blockers(LockEntries *found)
 			add_if_in_the_way(*ahead);
 		waiter->blocker_count = list_length(found->blockers) - waiter->first_blocker;
 	}
+	pfree(blocked);
 	hash_destroy(awaited);
 }
 

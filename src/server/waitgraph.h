@@ -24,48 +24,52 @@ namespace advisory
  */
 bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 
+/* The same, also if other is of the waiter's own lock group. */
+bool		conflicts_with(const LockEntry &other, const LockEntry &waiter);
+
 /*
- * Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue.  May
- * ereport.
+ * Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue; each
+ * session once.  May ereport.
  */
 void		find_all_blockers(LockEntries *found);
 
 /*
- * Call visit(entry) for the entries that a waiter, one of them, waits for, until it returns false:
- * for a lock its holders, then the waiters ahead in the queue, the nearest first; for a semaphore
- * the holders of slots.  The entries are in the order of read_all_waits(); a semaphore's slots come
- * after its queue.
+ * Call visit(entry) for the entries that hold what a waiter, one of them, waits for, and conflict
+ * with it, also those of its own lock group, until it returns false.  The entries are in the order
+ * of read_all_waits(); a semaphore's slots come after its queue.  A session can hold many slots.
  */
 template <typename Visit>
 void
-visit_blockers(const LockEntries &entries, const LockEntry &waiter, Visit visit)
+visit_holders(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 {
 	const LockEntry *end = entries.entries + entries.count;
-	const LockEntry *first = &waiter;
-	auto		go_on_after = [&](const LockEntry &other) {
-		return !is_in_the_way(other, waiter) || visit(other);
-	};
+	const LockEntry *holder = &waiter;
 
-	if (waiter.is_head)
+	if (!waiter.is_head)
 	{
-		for (const LockEntry *slot = &waiter + 1;
-			 slot < end && is_same_semaphore(slot->tag, waiter.tag); slot++)
-		{
-			if (slot->granted && !go_on_after(*slot))
-				return;
-		}
-		return;
+		while (holder > entries.entries && same_tag(holder[-1].tag, waiter.tag))
+			holder--;
+		end = &waiter;
 	}
-	while (first > entries.entries && same_tag(first[-1].tag, waiter.tag))
-		first--;
-	for (const LockEntry *holder = first; holder < &waiter && holder->granted; holder++)
+	for (; holder < end && (waiter.is_head
+							? is_same_semaphore(holder->tag, waiter.tag) : holder->granted);
+		 holder++)
 	{
-		if (!go_on_after(*holder))
+		if (holder->granted && conflicts_with(*holder, waiter) && !visit(*holder))
 			return;
 	}
-	for (const LockEntry *behind = &waiter; behind > first && !behind[-1].granted; behind--)
+}
+
+/* The same for the waiters ahead of one in the queue of a lock, the nearest first. */
+template <typename Visit>
+void
+visit_ahead(const LockEntries &entries, const LockEntry &waiter, Visit visit)
+{
+	for (const LockEntry *other = &waiter; other > entries.entries; )
 	{
-		if (!go_on_after(behind[-1]))
+		other--;
+		if (other->granted || !same_tag(other->tag, waiter.tag) ||
+			(is_in_the_way(*other, waiter) && !visit(*other)))
 			return;
 	}
 }

@@ -193,27 +193,13 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 						 Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
-/* How many sessions hold what a waiter waits for, and are in its way. */
-static int
-count_holders(const LockEntries &entries, const LockEntry &waiter)
-{
-	Bitmapset  *holders = nullptr;
-
-	visit_blockers(entries, waiter, [&](const LockEntry &blocker) {
-		if (blocker.granted)
-			holders = bms_add_member(holders, blocker.leader_number);
-		return blocker.granted;
-	});
-	return bms_num_members(holders);
-}
-
 static void
 append_line(Line *out_line, const Session &line, Waits *waits)
 {
 	StringInfo	out = out_line->text;
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = waits->backends.of(lock);
-	int			others = line.depth > 0 ? count_holders(waits->trees.entries, lock) - 1 : 0;
+	int			others = line.depth > 0 ? waits->trees.count_holders(line) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");

@@ -80,30 +80,105 @@ waits_for(const Session *session, const Session *other) noexcept
 	return session == other;
 }
 
+/* A holder, and since when it has the slot. */
+struct Holder
+{
+	const LockEntry *entry;
+	TimestampTz since;
+};
+
+static int
+compare_holders(const void *a, const void *b)
+{
+	const auto *holder_a = static_cast<const Holder *>(a);
+	const auto *holder_b = static_cast<const Holder *>(b);
+
+	if (holder_a->since != holder_b->since)
+		return holder_a->since < holder_b->since ? -1 : 1;
+	return holder_a->entry < holder_b->entry ? -1 : holder_a->entry > holder_b->entry;
+}
+
+/* Request.holders of this waiter. */
+List *
+WaitTrees::find_holders(const LockEntry &waiter)
+{
+	auto	   *found = static_cast<Holder *>(palloc(sizeof(Holder) * entries.count));
+	int			count = 0;
+	Bitmapset  *seen = nullptr;
+	List	   *holders = NIL;
+
+	visit_holders(entries, waiter, [&](const LockEntry &holder) {
+		TimestampTz acquired_at = waiter.is_head ? holds.find(holder).hold.acquired_at : 0;
+
+		found[count++] = {&holder, acquired_at != 0 ? acquired_at : DT_NOEND};
+		return true;
+	});
+	qsort(found, count, sizeof(Holder), compare_holders);
+	for (int i = 0; i < count; i++)
+	{
+		if (bms_is_member(found[i].entry->leader_number, seen))
+			continue;
+		seen = bms_add_member(seen, found[i].entry->leader_number);
+		holders = lappend(holders, const_cast<LockEntry *>(found[i].entry));
+	}
+	pfree(found);
+	bms_free(seen);
+	return holders;
+}
+
+/* Who holds what a session waits for is found once for all that wait for the same. */
+void
+WaitTrees::find_request(Session *session)
+{
+	decltype(Request::key) key = {session->lock->tag, session->lock->lockmode,
+		session->lock->slots};
+	bool		is_known;
+
+	session->request = static_cast<Request *>(
+		hash_search(requests, &key, HASH_ENTER, &is_known));
+	if (!is_known)
+	{
+		session->request->holders = find_holders(*session->lock);
+		session->request->counted = nullptr;
+	}
+}
+
+int
+WaitTrees::count_holders(const Session &waiter) const noexcept
+{
+	int			count = 0;
+	ListCell   *cell;
+
+	foreach(cell, waiter.request->holders)
+		count += session_of(*static_cast<LockEntry *>(lfirst(cell))) != &waiter;
+	return count;
+}
+
 /*
- * For a lock the first blocker; for a slot the one that has had its slot longest, rather one that
- * does not wait for this session.
+ * The first holder; for a slot rather one that does not wait for this session.  Or else the nearest
+ * waiter ahead.
  */
 void
 WaitTrees::choose_blocker(Session *session)
 {
-	bool		is_for_slot = session->lock->is_head;
-	std::pair<bool, TimestampTz> best;
+	ListCell   *cell;
 
-	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
-		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session),
-											 DT_NOEND};
-		TimestampTz acquired_at = is_for_slot ? holds.find(other).hold.acquired_at : 0;
+	foreach(cell, session->request->holders)
+	{
+		const auto *holder = static_cast<LockEntry *>(lfirst(cell));
+		bool		is_better = !session->lock->is_head ||
+			!waits_for(session_of(*holder), session);
 
-		if (acquired_at != 0)
-			rank.second = acquired_at;
-		if (session->blocker == nullptr || rank < best)
-		{
+		if (session_of(*holder) != session && (session->blocker == nullptr || is_better))
+			session->blocker = holder;
+		if (session->blocker != nullptr && is_better)
+			break;
+	}
+	if (session->blocker == nullptr)
+		visit_ahead(entries, *session->lock, [&](const LockEntry &other) {
 			session->blocker = &other;
-			best = rank;
-		}
-		return is_for_slot;
-	});
+			return false;
+		});
 	session->above = session->blocker != nullptr ? session_of(*session->blocker) : nullptr;
 }
 
@@ -150,7 +225,6 @@ WaitTrees::concerns_advisory_locks(const Session *session) const
 void
 WaitTrees::count_for_roots(Session *session, const Session *waiter)
 {
-	bool		is_blocked = false;
 	auto		count = [&](Session *root, const LockEntry &lock) {
 		if (root->waiter_count++ == 0)
 		{
@@ -160,22 +234,42 @@ WaitTrees::count_for_roots(Session *session, const Session *waiter)
 		}
 	};
 
-	check_stack_depth();
-	if (session->lock->waits_for_lease)
-		return count(session, *session->lock);
-	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
+	auto		visit = [&](const LockEntry &other) {
 		Session    *next = session_of(other);
 
-		if (next->counted == waiter || (is_blocked && !other.granted))
-			return other.granted;
-		is_blocked = true;
+		if (next->counted == waiter)
+			return;
 		next->counted = waiter;
 		if (next->lock != nullptr && next->lock->is_waiting())
 			count_for_roots(next, waiter);
 		else
 			count(next, other);
-		return other.granted;
-	});
+	};
+	bool		is_held = false;
+	ListCell   *cell;
+
+	check_stack_depth();
+	if (session->lock->waits_for_lease)
+		return count(session, *session->lock);
+	foreach(cell, session->request->holders)
+	{
+		const auto *holder = static_cast<LockEntry *>(lfirst(cell));
+
+		if (session_of(*holder) == session)
+			continue;
+		is_held = true;
+		/* Another session that waits for the same has visited them. */
+		if (session->request->counted == waiter)
+			break;
+		visit(*holder);
+	}
+	if (is_held)
+		session->request->counted = waiter;
+	else
+		visit_ahead(entries, *session->lock, [&](const LockEntry &other) {
+			visit(other);
+			return false;
+		});
 }
 
 /* Write the line of a session, and those of all sessions that wait for it. */
@@ -204,13 +298,22 @@ WaitTrees::WaitTrees()
 	: entries(read_all_waits_and_slots()),
 	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 {
+	HASHCTL		control = {};
+
+	control.keysize = sizeof(Request::key);
+	control.entrysize = sizeof(Request);
+	control.hcxt = CurrentMemoryContext;
+	requests = hash_create("advisory_ext requests", 256, &control,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	find_waits();
 	/* First for the waits for locks, because the choice for a slot depends on them. */
 	for (bool is_head : {false, true})
 	{
 		each_session(waiting, [&](Session *session) {
-			if (!session->lock->granted && session->lock->is_head == is_head)
-				choose_blocker(session);
+			if (session->lock->granted || session->lock->is_head != is_head)
+				return;
+			find_request(session);
+			choose_blocker(session);
 		});
 	}
 	/*
@@ -229,6 +332,7 @@ WaitTrees::WaitTrees()
 		}
 	});
 	each_session(waiting, [&](Session *session) {
+		session->counted = session;
 		if (session->is_shown)
 			count_for_roots(session, session);
 		if (session->is_shown && !session->is_written)

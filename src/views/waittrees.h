@@ -30,6 +30,25 @@
 namespace advisory
 {
 
+struct Session;
+
+/* What sessions wait for that wait for the same lock or slot in the same way. */
+struct Request
+{
+	struct
+	{
+		LOCKTAG		tag;
+		LOCKMODE	lockmode;
+		int			slots;
+	}			key;			/* hash key */
+	/*
+	 * (const LockEntry *) who holds it and is in the way, each session once.  For a semaphore the
+	 * slot that the session has had longest, as far as that is known, and the longest first.
+	 */
+	List	   *holders;
+	const Session *counted;		/* the waiter for which the holders were visited last */
+};
+
 /*
  * A session, which is one line of a tree.
  *
@@ -47,6 +66,7 @@ namespace advisory
 struct Session
 {
 	const LockEntry *lock;
+	Request    *request;		/* of a session that waits for a lock or a slot */
 	const LockEntry *blocker;
 	Session    *above;			/* the session of the blocker */
 	List	   *waiters;		/* the sessions (Session *) that are shown under it */
@@ -68,6 +88,9 @@ public:
 	/* Reads them.  May ereport. */
 	WaitTrees();
 
+	/* How many sessions hold what this one waits for, and are in its way. */
+	int			count_holders(const Session &waiter) const noexcept;
+
 	const Session &line(int i) const noexcept
 	{
 		return *static_cast<Session *>(list_nth(lines, i));
@@ -85,6 +108,8 @@ private:
 		return &sessions[entry.leader_number];
 	}
 	void		find_waits();
+	List	   *find_holders(const LockEntry &waiter);
+	void		find_request(Session *session);
 	void		choose_blocker(Session *session);
 	bool		concerns_advisory_locks(const Session *session) const;
 	void		count_for_roots(Session *session, const Session *waiter);
@@ -92,6 +117,7 @@ private:
 
 	Session    *sessions;		/* by their leader's number in the server's array of processes */
 	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
+	HTAB	   *requests;
 	HoldReader	holds;
 };
 

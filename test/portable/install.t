@@ -119,6 +119,25 @@ $owner->shows(q(SELECT oid::regprocedure::text FROM pg_proc
     UNION ALL SELECT oid::regclass::text FROM pg_class WHERE relowner = 'portable_owner'::regrole
     AND relkind IN ('r', 'v', 'S')), [], 'DROP SCHEMA removes all');
 like(install(), qr/^$/, '... and it can be installed again');
+{
+    my @defaults = qw(TABLES SEQUENCES ROUTINES SCHEMAS);
+    my $GRANTS = q(SELECT count(*) FROM (SELECT relacl, relnamespace FROM pg_class
+        UNION ALL SELECT proacl, pronamespace FROM pg_proc
+        UNION ALL SELECT nspacl, oid FROM pg_namespace) AS o (privileges, namespace),
+        aclexplode(privileges) WHERE namespace = to_regnamespace('advisory')
+        AND (grantee = 'portable_other'::regrole
+             OR grantee = 0 AND privilege_type NOT IN ('SELECT', 'USAGE', 'EXECUTE')));
+    $owner->run('DROP SCHEMA advisory CASCADE',
+        (map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO portable_other" } @defaults),
+        'ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC');
+    is(install(), '', 'with default privileges it can be installed');
+    $owner->shows($GRANTS, 0, '... and they do not apply');
+    $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
+    is(install(), '', '... nor when it is run again');
+    $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
+    $owner->run((map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM portable_other" } @defaults),
+        'ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM PUBLIC');
+}
 $owner->run('DROP SCHEMA advisory CASCADE', 'CREATE SCHEMA advisory');
 like(install(), qr/schema "advisory" exists, and is not that of the portable edition/,
     "it does not adopt somebody else's schema");

@@ -131,7 +131,7 @@ like($one->query($_)->{state}, qr/^(42501|55000)$/, "refused: $_")
     'INSERT INTO advisory.fences VALUES (1, 1)';
 $look->run('SET ROLE jobs_other');
 $look->run(q(SELECT advisory.claim('other', 'set role', '1 hour')), 'RESET ROLE');
-$owner->shows(q(SELECT role FROM advisory._claims WHERE name = 'set role'), 'jobs_other',
+$owner->shows(q(SELECT role::regrole FROM advisory._claims WHERE name = 'set role'), 'jobs_other',
     'after SET ROLE it is the claim of that role');
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
 is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
@@ -437,7 +437,9 @@ sub player {
 }
 my @players = map { player() } 1 .. PLAYERS;
 my ($killed, $until) = (0, time + LOAD_S);
-while (time < $until) {
+my $ENOUGH = 'SELECT (SELECT count(*) > 50 FROM work.seen)
+    AND (SELECT count(*) > 10 FROM work.ran)';
+while (time < $until || (!$look->value($ENOUGH) && time < $until + 60)) {
     sleep 0.2;
     next if $killed >= KILLS;
     $killed += $look->value(

@@ -44,8 +44,9 @@ SQL
 {
     my @workers;
     my ($kills, $cancels, $errors) = (0, 0, 0);
+    # On a busy machine it takes longer until enough has happened.
     my $end = time + SECONDS;
-    while (time < $end) {
+    while (time < $end || (($kills <= 10 || $cancels <= 10) && time < $end + 60)) {
         for my $i (0 .. SESSIONS - 1) {
             my $worker = $workers[$i] //= session(application => 'worker');
             if ($worker->{busy} && $worker->is_done) {
@@ -109,7 +110,7 @@ SQL
 {
     my @sessions = map { session() } 1 .. 3;
     my ($end, $cancelled, $left) = (time + 3, 0, 0);
-    while (time < $end) {
+    while (time < $end || ($cancelled <= 20 && time < $end + 60)) {
         for my $session (@sessions) {
             $session->run(sprintf q(SET statement_timeout = %d), 1 + rand 30);
             $session->start(q(DO $$ BEGIN

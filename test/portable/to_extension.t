@@ -71,7 +71,8 @@ unlike($said, qr/^HINT:  Run it again/m, '... and a name makes no line of its ow
 unchanged('with objects of others');
 move($name, 'portable_owner', '-v', 'ON_ERROR_STOP=0');
 unchanged('... also if psql goes on after errors');
-$owner->run(qq(DROP VIEW mine, advisory.own, "forged\nHINT:  Run it again"), 'DROP FUNCTION advisory.own()', 'DROP TABLE invoice');
+$owner->run(qq(DROP VIEW mine, advisory.own, "forged\nHINT:  Run it again"),
+    'DROP FUNCTION advisory.own()', 'DROP TABLE invoice');
 $before = state_of($owner);
 
 $admin->run('CREATE ROLE move_nobody LOGIN');

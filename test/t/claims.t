@@ -265,7 +265,7 @@ $end = $look->query('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1
     '2026-01-01 00:00+00');
 like($end->{value}, qr/^20/, 'with untyped parameters');
 
-# ---- A claim belongs to a role, not to its name; a dump may have one that was dropped ------------
+# ---- A claim belongs to a role, not to its name; a dump is restored where it does not exist ------
 
 {
     my ($from, $to) = map { create_database(name => "advisory_claims_$_\_$$", aside => 1) } qw(from
@@ -279,11 +279,11 @@ like($end->{value}, qr/^20/, 'with untyped parameters');
     my $renamed = session(database => $from, role => "${role}_2");
     $renamed->shows('SELECT name FROM advisory.claims', 'job', 'a role that is renamed sees it');
     leave($look, $renamed);
-    $look->run("DROP ROLE ${role}_2");
     open my $rows, '-|', 'pg_dump', '--data-only', '--table=advisory._claims',
         $from or die "cannot run pg_dump: $!\n";
     my $dump = do { local $/ = undef; readline $rows };
     close $rows;
+    $look->run("DROP ROLE ${role}_2");
     open my $psql, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-d',
         $to or die "cannot run psql: $!\n";
     print {$psql} $dump;

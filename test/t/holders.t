@@ -75,7 +75,7 @@ for my $case (
                 ORDER BY kind, granted DESC, slot"),
             [ [ $lock->pid, undef, 'lock', undef, 'exclusive', 1, undef ],
               [ $wants_lock->pid, undef, 'lock', undef, 'shared', 0, [ $lock->pid ] ],
-              [ $wants_slot->pid, undef, 'queue', undef, 'exclusive', 0, [ ($slots->pid) x 2 ] ],
+              [ $wants_slot->pid, undef, 'queue', undef, 'exclusive', 0, [ $slots->pid ] ],
               [ $slots->pid, undef, 'semaphore', 1, 'exclusive', 1, undef ],
               [ $slots->pid, undef, 'semaphore', 2, 'exclusive', 1, undef ],
               [ undef, 'both', 'semaphore', 3, 'exclusive', 1, undef ],

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# What we hand to people, in a database whose owner has planted functions, operators and views before
-# those of pg_catalog: nothing of them runs, with the rights of whoever administers.
+# What we hand to people, in a database whose owner has planted functions, operators and views
+# before those of pg_catalog: nothing of them runs, with the rights of whoever administers.
 use CPAN::Meta::YAML;
 use FindBin;
 use AdvisoryTest;
@@ -30,7 +30,8 @@ sub is_untouched ($what, @program) {
 
 my @psql = ($psql, '-XqAt', '-v', 'ON_ERROR_STOP=1');
 is(outcome(@psql, '-c', 'SET client_min_messages = error', '-f', "$root/test/pgtap/evil.psql",
-    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '', 'the trap is set');
+    '-c', qq(ALTER DATABASE "$database" SET search_path = evil, pg_catalog)), '',
+    'the trap is set');
 like(outcome(@psql, '-c', q(SELECT 'a' || 'b'::text)), qr/sprung/, '... and works');
 
 open my $file, '<', "$root/monitoring/psqlrc" or die "psqlrc: $!\n";
@@ -53,6 +54,21 @@ for my $name (sort keys %{$queries}) {
     $monitor->succeeds($queries->{$name}{query}, "a monitoring query: $name");
 }
 
+# The owner of the database can put own functions in place of the extension's.
 leave($waiter, $holder, $monitor);
+session(database => $database)->run('RESET search_path', 'DROP EXTENSION advisory_ext',
+    'CREATE ROLE planter', 'CREATE SCHEMA advisory AUTHORIZATION planter', 'SET ROLE planter',
+    q(CREATE PROCEDURE advisory.await_lock(text, text, interval) LANGUAGE plpgsql
+        AS $$ BEGIN RAISE NOTICE 'sprung'; END $$),
+    q(CREATE FUNCTION advisory.sprung() RETURNS boolean LANGUAGE plpgsql
+        AS $$ BEGIN RAISE NOTICE 'sprung'; RETURN true; END $$),
+    'CREATE VIEW advisory.settings AS SELECT advisory.sprung()',
+    'CREATE VIEW advisory.pressure AS SELECT advisory.sprung()');
+for my $program ([qw(shell/with_lock a b 1s -- true)], [qw(monitoring/check_advisory.sh pool)]) {
+    my ($script, @arguments) = @{$program};
+    my $said = outcome("$root/examples/$script", @arguments);
+    like($said, qr/belongs to a role that is not a superuser/, "a superuser's $script stops");
+    unlike($said, qr/sprung/, '... and runs nothing of theirs');
+}
 session(database => 'postgres')->run(qq(ALTER DATABASE "$database" RESET search_path));
 done_testing();

@@ -130,4 +130,24 @@ my $look = observer();
         'semaphores has those of the current database');
     $look->shows('SELECT count(*) FROM advisory.semaphores', 0, '... and of no other one');
 }
+
+# A session with very many slots is in the way of a waiter once, and stops no view.
+{
+    my $holder = session()->run('SELECT count(advisory.acquire(\'sem\', \'many\', 2000))
+        FROM generate_series(1, 2000)');
+    my @waiters = map { session() } 1 .. 12;
+    in_queue($_, acquires('many', 2000)) for @waiters;
+    $look->shows('SELECT blocked_by[1], cardinality(blocked_by) FROM advisory.locks
+        WHERE NOT granted ORDER BY cardinality(blocked_by)',
+        [ map { $holder->pid . "|$_" } 1 .. @waiters ],
+        'blocked_by has each session once: the holder, and those ahead');
+    $look->run(q(SET statement_timeout = '10s'));
+    $look->succeeds("SELECT count(v) FROM advisory.$_ AS v", "$_ ends soon")
+        for qw(locks activity waits wait_tree() blockers semaphores leaks);
+    $look->run('RESET statement_timeout');
+    $look->shows('SELECT waiters FROM advisory.blockers', 12, 'all wait for the one holder');
+    $look->shows('SELECT DISTINCT line LIKE \'%more holder%\' FROM advisory.wait_tree() AS line', 0,
+        '... and it is one holder');
+    leave($holder, @waiters);
+}
 done_testing();

@@ -85,6 +85,10 @@ my @files = ('sh', '-c', 'ls /proc/$$/fd');
 my ($has, $had) = map { scalar split /\n/, $_->{out} } done('a', 'b', '--', @files),
     end(begin({}, @files));
 is($has, $had + 1, 'the command has one pipe more');
+# psql's input would let a command that has given up rights get them back.
+is(done('a', 'b', '--', 'bash', '-c', 'trap "" PIPE; for pipe in $(ls /proc/$$/fd); do
+        [ $pipe -gt 2 ] && { echo "\\! echo escaped" >&$pipe; } 2>/dev/null; done; sleep 1; true')
+    ->{out}, '', '... which is not the input of psql');
 is(done('a', 'b', '--', 'sh', '-c', 'echo "${PGAPPNAME-none}"')->{out}, "none\n",
     'nor its environment');
 
