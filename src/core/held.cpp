@@ -190,6 +190,7 @@ add_xact_hold(HeldLock *held) noexcept
 	held->xact_level = GetCurrentTransactionNestLevel();
 	held->owner_level = owner_level();
 	dlist_push_tail(&xact_holds, &held->in_xact);
+	some_doubly_held |= held->session_count > 0;
 }
 
 HeldLock *
@@ -227,9 +228,9 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 			else
 				dlist_push_tail(&session_holds, &held->list);
 			publish_scope(held->place, Scope::session);
+			some_doubly_held |= held->xact_count > 0;
 		}
 	}
-	some_doubly_held |= held->session_count > 0 && held->xact_count > 0;
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);

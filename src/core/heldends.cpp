@@ -37,6 +37,7 @@ end_xact_holds(HoldEnd end) noexcept
 
 	while (!dlist_is_empty(&xact_holds))
 		end_xact_hold(held_of(dlist_head_node(&xact_holds), offsetof(HeldLock, in_xact)), end, now);
+	some_doubly_held = false;
 }
 
 /* The nesting level of a subtransaction that aborts, until its locks are released; else 0. */
@@ -216,15 +217,11 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 static void
 refresh_doubly_held()
 {
-	some_doubly_held = false;
 	for (dlist_node *node = xact_holds.head.next, *next; node != &xact_holds.head; node = next)
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
 		/* A hold that is refreshed may leave the list. */
 		next = node->next;
-		held = held_refresh(held);
-		some_doubly_held |= held != nullptr && held->session_count > 0 && held->xact_count > 0;
+		held_refresh(held_of(node, offsetof(HeldLock, in_xact)));
 	}
 }
 
@@ -243,8 +240,12 @@ at_resource_release(ResourceReleasePhase phase, bool is_commit, bool is_top_leve
 		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
-	/* Only where a statement has succeeded, because it may fail. */
-	if (some_doubly_held && is_commit && !is_top_level)
+	/*
+	 * It may fail, so only where a statement has succeeded, whose portal has an owner of its own;
+	 * not at the end of a subtransaction.
+	 */
+	if (some_doubly_held && is_commit && !is_top_level &&
+		CurrentResourceOwner != CurTransactionResourceOwner)
 		refresh_doubly_held();
 }
 

@@ -66,4 +66,13 @@ scopes_are('a session, a transaction', 'each mode has its own scope');
 $session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
 scopes_are('NULL', 'nothing is left');
 
+# A job leaves its lock to the transaction.
+$session->run(q(SELECT advisory.lock('scopes', 'a')), 'BEGIN',
+    q(CALL advisory.run('scopes', 'a', 'SELECT 1')));
+scopes_are('a session', 'a job in a transaction, whose session has had its lock before');
+$session->run(q(SELECT pg_advisory_unlock(advisory.key('scopes', 'a'))));
+scopes_are('a transaction', 'without the hold of the session');
+$session->run('COMMIT');
+scopes_are('NULL', 'the hold of the job ends with the transaction');
+
 done_testing();
