@@ -65,7 +65,7 @@ static long sweep_at = MIN_KEPT_SEMAPHORES;
 
 /* The lock of a slot was released: mark it. */
 static void
-mark_released(const Semaphore *semaphore, int slot) noexcept
+mark_released(Semaphore *semaphore, int slot) noexcept
 {
 	/*
 	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
@@ -73,7 +73,7 @@ mark_released(const Semaphore *semaphore, int slot) noexcept
 	 */
 	LOCKTAG		tag = slot_tag(MyDatabaseId, semaphore->key, slot);
 
-	mark_slot(semaphore->state, slot,
+	mark_slot(&semaphore->seen, slot,
 			  is_held_by_me(tag, Mode::exclusive) ? SlotMark::unverified : SlotMark::free);
 }
 
@@ -83,9 +83,9 @@ semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 	int			slot = decode_tag(held->tag).slot;
 
 	if (is_prepared)
-		return mark_slot(held->semaphore->state, slot, SlotMark::unverified);
+		return mark_slot(&held->semaphore->seen, slot, SlotMark::unverified);
 	mark_released(held->semaphore, slot);
-	wake_waiters(held->semaphore->state);
+	wake_waiters(&held->semaphore->seen);
 }
 
 void
@@ -97,7 +97,7 @@ semaphores_detach() noexcept
 		return;
 	hash_seq_init(&scan, known_semaphores);
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
-		detach_slot_state(semaphore->state);
+		detach_slot_state(&semaphore->seen);
 	known_semaphores = nullptr;
 }
 
@@ -113,7 +113,7 @@ forget_unused()
 	{
 		if (!dlist_is_empty(&semaphore->slots))
 			continue;
-		detach_slot_state(semaphore->state);
+		detach_slot_state(&semaphore->seen);
 		hash_search(known_semaphores, &semaphore->key, HASH_REMOVE, nullptr);
 	}
 	sweep_at = Max(2 * hash_get_num_entries(known_semaphores), MIN_KEPT_SEMAPHORES);
@@ -146,28 +146,10 @@ add_semaphore(Key key)
 		forget_unused();
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
 	semaphore->state = nullptr;
+	semaphore->seen = {};
 	dlist_init(&semaphore->slots);
 	semaphore->disagreement_reported = false;
 	return semaphore;
-}
-
-/* Attach to the semaphore's state, so that this many slots can be used, or detach from it. */
-static void
-attach(Semaphore *semaphore, int slots)
-{
-	SemaphoreState *state = attach_slot_state(semaphore->state, semaphore->key, slots);
-
-	if (state == nullptr)
-	{
-		/* This session will not mark its slots as free. */
-		for (dlist_node *node = semaphore->slots.head.next; node != &semaphore->slots.head;
-			 node = node->next)
-			mark_slot(semaphore->state,
-					  decode_tag(held_of(node, offsetof(HeldLock, in_semaphore))->tag).slot,
-					  SlotMark::unverified);
-		detach_slot_state(semaphore->state);
-	}
-	semaphore->state = state;
 }
 
 /*
@@ -207,7 +189,8 @@ open_semaphore(Attempt *attempt)
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
 	attempt->semaphore = semaphore;
-	attach(semaphore, request.slots);
+	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
+		? &semaphore->seen : nullptr;
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
 		agree_on_slots(semaphore->state, request.slots, false))
 		return;
@@ -258,7 +241,7 @@ add_slot(const Attempt &attempt)
 	if (held->semaphore == nullptr)
 		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
 	held->semaphore = semaphore;
-	mark_slot(semaphore->state, attempt.slot, SlotMark::taken);
+	mark_slot(&semaphore->seen, attempt.slot, SlotMark::taken);
 	return held;
 }
 

@@ -53,9 +53,6 @@ namespace advisory
 static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 
-/* The word in the entry, and 3, 12, 48 and 192 others. */
-static constexpr int BLOCKS = 5;
-
 /* Unused states are removed when there are more than this many, and more than a quarter of all. */
 static constexpr int64 MAX_UNUSED_STATES = 64;
 
@@ -63,7 +60,6 @@ static constexpr int64 MAX_UNUSED_STATES = 64;
 static constexpr uint32 MAX_BYTES = 8 * 1024 * 1024;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
-static_assert(WORDS <= 1 << (2 * (BLOCKS - 1)), "the blocks have room for all slots");
 
 /* One bit for each slot. */
 struct SlotWord
@@ -86,16 +82,8 @@ struct SharedState
 	uint64		next_position;
 	/* The lock of the entry protects these two. */
 	volatile int block_count;
-	dsa_pointer more_blocks[BLOCKS - 1];
+	dsa_pointer blocks[SLOT_BLOCKS];	/* the first is not used */
 	SlotWord	first_block;
-};
-
-/* A state as this session sees it. */
-struct SemaphoreState
-{
-	SharedState *shared;
-	int			slots;			/* that it sees, a power of 4 times 64 */
-	SlotWord   *blocks[BLOCKS];
 };
 
 /* A copy of the bits of free slots. */
@@ -126,17 +114,19 @@ has_semaphores()
 	return semaphores != nullptr;
 }
 
-/* How many words all blocks up to this many have together, and how many bytes a state has then. */
+/* How many slots this many blocks have together: 64, 256, 1,024, 4,096 or 16,384. */
 static constexpr int
-words_of(int block_count) noexcept
+slots_of(int block_count) noexcept
 {
-	return block_count > 0 ? 1 << (2 * (block_count - 1)) : 0;
+	return block_count > 0 ? SLOTS_PER_WORD << (2 * (block_count - 1)) : 0;
 }
 
+static_assert(slots_of(SLOT_BLOCKS) >= MAX_SLOTS, "the blocks have room for all slots");
+
 static constexpr uint32
-bytes_of(int block_count) noexcept
+block_bytes(int block) noexcept
 {
-	return sizeof(SharedState) + sizeof(SlotWord) * (words_of(block_count) - 1);
+	return (slots_of(block + 1) - slots_of(block)) / SLOTS_PER_WORD * sizeof(SlotWord);
 }
 
 /* Remove the states that no session is attached to.  May run out of memory halfway. */
@@ -154,12 +144,11 @@ remove_unused_states()
 		{
 			int			last = --shared->block_count;
 
-			pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes,
-									bytes_of(last + 1) - bytes_of(last));
-			dsa_free(shared_area, shared->more_blocks[last - 1]);
+			pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes, block_bytes(last));
+			dsa_free(shared_area, shared->blocks[last]);
 		}
 		dshash_delete_current(&scan);
-		pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes, bytes_of(1));
+		pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes, sizeof(SharedState));
 		pg_atomic_fetch_sub_u32(&attached_root->semaphore_count, 1);
 		pg_atomic_fetch_sub_u32(&attached_root->unused_semaphores, 1);
 	}
@@ -187,30 +176,28 @@ sweep_slot_states()
 		shared_attempt(remove_unused_states);
 }
 
-/* Add the blocks for this many slots, if there is room.  The entry must be locked exclusively. */
+/*
+ * See all blocks of a state, and add those that this many slots need, if there is room.  The entry
+ * must be locked exclusively.
+ */
 static void
-add_blocks(SharedState *shared, int slots)
+open_blocks(SemaphoreState *state, SharedState *shared, int slots)
 {
-	while (words_of(shared->block_count) * SLOTS_PER_WORD < slots && !is_full(slots))
-	{
-		int			count = shared->block_count;
-		uint32		bytes = bytes_of(count + 1) - bytes_of(count);
+	int			i = 1;
 
-		shared->more_blocks[count - 1] = dsa_allocate0(shared_area, bytes);
-		shared->block_count = count + 1;
-		pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, bytes);
-	}
-}
-
-/* See all blocks of a state.  The entry must be locked. */
-static void
-see_blocks(SemaphoreState *state, SharedState *shared)
-{
 	state->blocks[0] = &shared->first_block;
-	for (int i = 1; i < shared->block_count; i++)
-		state->blocks[i] = static_cast<SlotWord *>(
-			dsa_get_address(shared_area, shared->more_blocks[i - 1]));
-	state->slots = words_of(shared->block_count) * SLOTS_PER_WORD;
+	for (; i < shared->block_count || (slots_of(i) < slots && !is_full(slots)); i++)
+	{
+		if (i == shared->block_count)
+		{
+			shared->blocks[i] = dsa_allocate0(shared_area, block_bytes(i));
+			shared->block_count = i + 1;
+			pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, block_bytes(i));
+		}
+		state->blocks[i] = static_cast<SlotWord *>(dsa_get_address(shared_area, shared->blocks[i]));
+	}
+	state->shared = shared;
+	state->slots = slots_of(i);
 }
 
 static SlotWord *
@@ -219,7 +206,7 @@ word_of(SemaphoreState *state, int slot) noexcept
 	int			index = (slot - 1) / SLOTS_PER_WORD;
 	int			block = index == 0 ? 0 : pg_leftmost_one_pos32(index) / 2 + 1;
 
-	return &state->blocks[block][index - words_of(block)];
+	return &state->blocks[block][index - slots_of(block) / SLOTS_PER_WORD];
 }
 
 /* For the first of the sessions that are attached.  The entry must be locked exclusively. */
@@ -240,15 +227,16 @@ clear_state(SemaphoreState *state) noexcept
 	}
 }
 
-/* Attach to a state, if it has enough slots, unless this session has already; and see all of it. */
+/* Attach and see, where the session may get memory. */
 static void
-attach_and_see(SemaphoreState *state, Key key, int slots)
+attach(SemaphoreState *state, Key key, int slots)
 {
 	SharedKey	wanted = {key, MyDatabaseId};
+	bool		is_new = state->shared == nullptr;
 	bool		found = true;
-	void	   *entry = is_full(slots) ? dshash_find(semaphores, &wanted, true) :
-		dshash_find_or_insert(semaphores, &wanted, &found);
-	auto	   *shared = static_cast<SharedState *>(entry);
+	auto	   *shared = static_cast<SharedState *>(is_full(slots)
+		? dshash_find(semaphores, &wanted, true)
+		: dshash_find_or_insert(semaphores, &wanted, &found));
 
 	if (shared == nullptr)
 		return;
@@ -256,54 +244,37 @@ attach_and_see(SemaphoreState *state, Key key, int slots)
 	{
 		pg_atomic_init_u32(&shared->attached, 0);
 		shared->block_count = 1;
-		pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, bytes_of(1));
+		pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, sizeof(SharedState));
 		pg_atomic_fetch_add_u32(&attached_root->semaphore_count, 1);
 		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
 	}
-	add_blocks(shared, slots);
-	see_blocks(state, shared);
-	if (state->slots >= slots && state->shared == nullptr)
+	open_blocks(state, shared, slots);
+	if (is_new && pg_atomic_fetch_add_u32(&shared->attached, 1) == 0)
 	{
-		state->shared = shared;
-		if (pg_atomic_fetch_add_u32(&shared->attached, 1) == 0)
-		{
-			pg_atomic_fetch_sub_u32(&attached_root->unused_semaphores, 1);
-			clear_state(state);
-		}
+		pg_atomic_fetch_sub_u32(&attached_root->unused_semaphores, 1);
+		clear_state(state);
 	}
 	dshash_release_lock(semaphores, shared);
 }
 
-SemaphoreState *
-attach_slot_state(SemaphoreState *before, Key key, int slots)
+bool
+attach_slot_state(SemaphoreState *state, Key key, int slots)
 {
-	SemaphoreState *state = before;
-
-	if (before != nullptr && before->slots >= slots &&
-		before->slots == words_of(before->shared->block_count) * SLOTS_PER_WORD)
-		return before;
-	if (all_sessions() == nullptr || !has_semaphores())
-		return nullptr;
-	if (before == nullptr)
-		state = static_cast<SemaphoreState *>(
-			MemoryContextAllocZero(TopMemoryContext, sizeof(SemaphoreState)));
-	if (!shared_is_short())
-		shared_attempt([&]() { attach_and_see(state, key, slots); });
-	if (state->shared != nullptr && state->slots >= slots)
-		return state;
-	if (before == nullptr)
-		pfree(state);
-	return nullptr;
+	if (state->slots >= slots && state->slots == slots_of(state->shared->block_count))
+		return true;
+	if (all_sessions() != nullptr && has_semaphores() && !shared_is_short())
+		shared_attempt([&]() { attach(state, key, slots); });
+	if (state->slots < slots && slots > SLOTS_PER_WORD && attached_root != nullptr)
+		pg_atomic_write_u32(&attached_root->unknown_slots, 1);
+	return state->slots >= slots;
 }
 
 void
 detach_slot_state(SemaphoreState *state) noexcept
 {
-	if (state == nullptr)
-		return;
-	if (pg_atomic_fetch_sub_u32(&state->shared->attached, 1) == 1)
+	if (state->shared != nullptr && pg_atomic_fetch_sub_u32(&state->shared->attached, 1) == 1)
 		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
-	pfree(state);
+	*state = {};
 }
 
 /* ---- The bits of slots ---- */
@@ -384,7 +355,7 @@ mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 {
 	SlotWord   *word;
 
-	if (state == nullptr || slot > state->slots)
+	if (slot > state->slots)
 		return;
 	word = word_of(state, slot);
 	if (mark == SlotMark::unverified)
@@ -517,7 +488,7 @@ wake_waiters(SemaphoreState *state) noexcept
 {
 	/* The bits were written before. */
 	pg_memory_barrier();
-	if (state == nullptr || state->shared->first == NO_PROCESS)
+	if (state->shared == nullptr || state->shared->first == NO_PROCESS)
 		return;
 	LWLockAcquire(&state->shared->lock, LW_SHARED);
 
@@ -543,24 +514,15 @@ highest_slot(Key key)
 {
 	SharedKey	wanted = {key, MyDatabaseId};
 	int			highest = SLOTS_PER_WORD;
-	SemaphoreState state = {};
 
-	if (!has_semaphores())
+	if (!has_semaphores() || pg_atomic_read_u32(&attached_root->unknown_slots) != 0)
 		return MAX_SLOTS;
-
-	auto	   *shared = static_cast<SharedState *>(dshash_find(semaphores, &wanted, false));
-
-	if (shared == nullptr)
-		return highest;
-	see_blocks(&state, shared);
-	highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&shared->agreed)));
-	for (int last = state.slots; last > highest; last -= SLOTS_PER_WORD)
+	if (auto *shared = static_cast<SharedState *>(dshash_find(semaphores, &wanted, false)))
 	{
-		if (pg_atomic_read_u64(&word_of(&state, last)->taken) != 0)
-			highest = last;
+		highest = Min(slots_of(shared->block_count), MAX_SLOTS);
+		dshash_release_lock(semaphores, shared);
 	}
-	dshash_release_lock(semaphores, shared);
-	return Min(highest, MAX_SLOTS);
+	return highest;
 }
 
 bool

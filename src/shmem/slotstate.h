@@ -17,7 +17,16 @@
 namespace advisory
 {
 
-struct SemaphoreState;
+/* The word of the first slots, and four blocks for more of them. */
+constexpr int SLOT_BLOCKS = 5;
+
+/* A state as this session sees it; zeroed until this session is attached to it. */
+struct SemaphoreState
+{
+	struct SharedState *shared;
+	int			slots;			/* that it sees, a power of 4 times 64 */
+	struct SlotWord *blocks[SLOT_BLOCKS];
+};
 
 /* What is known of a slot. */
 enum class SlotMark
@@ -28,13 +37,13 @@ enum class SlotMark
 };
 
 /*
- * Attach this session to the state of a semaphore of this database, so that it can use at least
- * this many slots.  before: null, or what this session is attached to already.  Null if there is no
- * room for it; then it stays attached to what it was.  May ereport (out of memory, cancel).
+ * Attach this session to the state of a semaphore of this database, if it is not attached yet, and
+ * see all of it.  False if there is no room for this many slots: then do not use it but to mark
+ * slots and wake waiters.  May ereport for a cancel.
  */
-SemaphoreState *attach_slot_state(SemaphoreState *before, Key key, int slots);
+bool		attach_slot_state(SemaphoreState *state, Key key, int slots);
 
-/* Detach it; null does nothing.  Allocates and locks nothing, and frees nothing that is shared. */
+/* Detach, if attached.  Allocates, frees and locks nothing. */
 void		detach_slot_state(SemaphoreState *state) noexcept;
 
 /*
@@ -54,7 +63,7 @@ int			claim_slot(SemaphoreState *state, int slots);
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 
-/* Does nothing for null, or beyond the slots that attach_slot_state() gave. */
+/* Does nothing for slots that this session does not see. */
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
@@ -76,10 +85,7 @@ void		leave_queue() noexcept;
  */
 int			most_slots_ahead(SemaphoreState *state, int enough);
 
-/*
- * After slots were marked as free: wake as many waiters, in order, as can be served.  Does nothing
- * for null.
- */
+/* After slots were marked as free: wake as many waiters, in order, as can be served. */
 void		wake_waiters(SemaphoreState *state) noexcept;
 
 /*
@@ -90,8 +96,8 @@ bool		agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept;
 
 /*
  * An upper limit for the highest slot in use of a semaphore of this database.  It does not cover
- * slots beyond the first 64 if no session with shared memory has used the semaphore with that many
- * slots.  MAX_SLOTS if this session has no shared memory.  May ereport for a cancel.
+ * slots beyond the first 64 of sessions without shared memory.  MAX_SLOTS if this session has none,
+ * or since a session has found no room for more than 64 slots.  May ereport for a cancel.
  */
 int			highest_slot(Key key);
 

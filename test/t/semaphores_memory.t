@@ -88,6 +88,10 @@ my $TAKES = sub ($name, $count, $slots) {
     "SELECT count(advisory.acquire('cost', '$name', $slots)) FROM generate_series(1, $count)" };
 $holder->shows($TAKES->('no room', 3, 100), 3, 'a semaphore without room for its state works');
 $other->shows(q(SELECT advisory.try_acquire('cost', 'no room', 100)), 4, 'for others, too');
+$holder->run($TAKES->('no room', 90, 100));
+$other->shows(q(SELECT count(*), max(slot) FROM advisory.holders('cost', 'no room')), '94|94',
+    'holders() shows all who have a slot');
+$holder->run(q(SELECT advisory.release('cost', 'no room', n) FROM generate_series(5, 94) n));
 $holder->shows($TAKES->('small', 3, 3), 3, 'small ones have room nevertheless');
 $late->start(q(SELECT advisory.acquire('cost', 'no room', 4)));
 $other->wait_until('it waits', q(SELECT wait_event = 'advisory' FROM pg_stat_activity
@@ -98,7 +102,9 @@ $late->returns(3, 'a waiter gets what is released');
 $late->run(q(SELECT advisory.release('cost', 'no room')));
 $holder->shows(q(SELECT advisory.acquire('cost', 'small', 200)), 4,
     'a session that asks for more slots than there is room for gets one');
-$holder->run(q(SELECT advisory.release('cost', 'small', n) FROM generate_series(1, 3) n));
+is_woken_at_once('it still wakes others', 'small', 3, $holder, 2);
+$late->run(q(SELECT advisory.release('cost', 'small')));
+$holder->run(q(SELECT advisory.release('cost', 'small', n) FROM unnest(ARRAY[1, 3]) n));
 $other->shows(q(SELECT count(advisory.try_acquire('cost', 'small', 3)) FROM generate_series(1, 4)),
     3, 'and others find what it has released');
 $_->run('SELECT pg_advisory_unlock_all()') for $holder, $other, $late;
