@@ -68,6 +68,8 @@ dlist_head	session_holds = DLIST_STATIC_INIT(session_holds);
  */
 dlist_head	xact_holds = DLIST_STATIC_INIT(xact_holds);
 
+bool		some_doubly_held = false;
+
 HeldHooks	held_hooks;
 
 static HeldLock *
@@ -141,6 +143,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 			held_refresh(held);
 	}
 	publish_reserve();
+	sweep_slot_states();
 }
 
 /* Fill in a new entry, which has no holds yet, and publish it. */
@@ -187,6 +190,7 @@ add_xact_hold(HeldLock *held) noexcept
 	held->xact_level = GetCurrentTransactionNestLevel();
 	held->owner_level = owner_level();
 	dlist_push_tail(&xact_holds, &held->in_xact);
+	some_doubly_held |= held->session_count > 0;
 }
 
 static bool
@@ -239,6 +243,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 			else
 				dlist_push_tail(&session_holds, &held->list);
 			publish_scope(held->place, Scope::session);
+			some_doubly_held |= held->xact_count > 0;
 		}
 	}
 	if (NameStats *stats = stats_of_name(name))

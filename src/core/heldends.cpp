@@ -37,6 +37,7 @@ end_xact_holds(HoldEnd end) noexcept
 
 	while (!dlist_is_empty(&xact_holds))
 		end_xact_hold(held_of(dlist_head_node(&xact_holds), offsetof(HeldLock, in_xact)), end, now);
+	some_doubly_held = false;
 }
 
 /* The nesting level of a subtransaction that aborts, until its locks are released; else 0. */
@@ -210,11 +211,26 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 }
 
 /*
+ * pg_advisory_unlock() may have released session-level holds of locks that the transaction holds,
+ * too; the lock manager does not say that such a hold is lost.  May ereport (out of memory).
+ */
+static void
+refresh_doubly_held()
+{
+	for (dlist_node *node = xact_holds.head.next, *next; node != &xact_holds.head; node = next)
+	{
+		/* A hold that is refreshed may leave the list. */
+		next = node->next;
+		held_refresh(held_of(node, offsetof(HeldLock, in_xact)));
+	}
+}
+
+/*
  * Called whenever a resource owner has released its locks: at the ends of statements,
  * subtransactions and transactions.
  */
 static void
-at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
+at_resource_release(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *)
 {
 	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
 		return;
@@ -224,6 +240,13 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
+	/*
+	 * It may fail, so only where a statement has succeeded, whose portal has an owner of its own;
+	 * not at the end of a subtransaction.
+	 */
+	if (some_doubly_held && is_commit && !is_top_level &&
+		CurrentResourceOwner != CurTransactionResourceOwner)
+		refresh_doubly_held();
 }
 
 /* ---- The end of the session ---- */

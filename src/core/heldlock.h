@@ -61,6 +61,7 @@ enum class HoldEnd
 };
 
 extern dlist_head xact_holds;	/* entries with transaction-level holds (HeldLock.in_xact) */
+extern bool some_doubly_held;	/* some of them have, or have had, session-level holds, too */
 
 /* Does the lock manager say that this session does not hold it? */
 inline bool

@@ -9,7 +9,8 @@
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
  * session that has freed a slot sets its latch.  Then it claims the slot that is set aside for it,
  * if there is one, and locks it.  A semaphore with one slot needs no queue: its waiters wait for
- * that slot in the lock manager.
+ * that slot in the lock manager.  A caller with slots => 1 joins a queue only if it is not empty,
+ * because others use the semaphore with more slots: it comes after them.
  *
  * The queue lock
  *
@@ -47,7 +48,7 @@ static constexpr LOCKMODE TRYING_MODE = ShareLock;
 static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
 
 /* At least this many semaphores are remembered, even if the session has no slot of them. */
-static constexpr long MIN_KEPT_SEMAPHORES = 64;
+static constexpr long MIN_KEPT_SEMAPHORES = 16;
 
 /*
  * How often a waiter checks slots that may be free without being marked, and, after the first time,
@@ -64,7 +65,7 @@ static long sweep_at = MIN_KEPT_SEMAPHORES;
 
 /* The lock of a slot was released: mark it. */
 static void
-mark_released(const Semaphore *semaphore, int slot) noexcept
+mark_released(Semaphore *semaphore, int slot) noexcept
 {
 	/*
 	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
@@ -72,7 +73,7 @@ mark_released(const Semaphore *semaphore, int slot) noexcept
 	 */
 	LOCKTAG		tag = slot_tag(MyDatabaseId, semaphore->key, slot);
 
-	mark_slot(semaphore->state, slot,
+	mark_slot(&semaphore->seen, slot,
 			  is_held_by_me(tag, Mode::exclusive) ? SlotMark::unverified : SlotMark::free);
 }
 
@@ -82,9 +83,9 @@ semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 	int			slot = decode_tag(held->tag).slot;
 
 	if (is_prepared)
-		return mark_slot(held->semaphore->state, slot, SlotMark::unverified);
+		return mark_slot(&held->semaphore->seen, slot, SlotMark::unverified);
 	mark_released(held->semaphore, slot);
-	wake_waiters(held->semaphore->state);
+	wake_waiters(&held->semaphore->seen);
 }
 
 void
@@ -96,7 +97,7 @@ semaphores_detach() noexcept
 		return;
 	hash_seq_init(&scan, known_semaphores);
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
-		detach_slot_state(semaphore->state);
+		detach_slot_state(&semaphore->seen);
 	known_semaphores = nullptr;
 }
 
@@ -112,7 +113,7 @@ forget_unused()
 	{
 		if (!dlist_is_empty(&semaphore->slots))
 			continue;
-		detach_slot_state(semaphore->state);
+		detach_slot_state(&semaphore->seen);
 		hash_search(known_semaphores, &semaphore->key, HASH_REMOVE, nullptr);
 	}
 	sweep_at = Max(2 * hash_get_num_entries(known_semaphores), MIN_KEPT_SEMAPHORES);
@@ -145,6 +146,7 @@ add_semaphore(Key key)
 		forget_unused();
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
 	semaphore->state = nullptr;
+	semaphore->seen = {};
 	dlist_init(&semaphore->slots);
 	semaphore->disagreement_reported = false;
 	return semaphore;
@@ -187,8 +189,8 @@ open_semaphore(Attempt *attempt)
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
 	attempt->semaphore = semaphore;
-	if (semaphore->state == nullptr)
-		semaphore->state = attach_slot_state(key);
+	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
+		? &semaphore->seen : nullptr;
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
 		agree_on_slots(semaphore->state, request.slots, false))
 		return;
@@ -239,7 +241,7 @@ add_slot(const Attempt &attempt)
 	if (held->semaphore == nullptr)
 		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
 	held->semaphore = semaphore;
-	mark_slot(semaphore->state, attempt.slot, SlotMark::taken);
+	mark_slot(&semaphore->seen, attempt.slot, SlotMark::taken);
 	return held;
 }
 
@@ -333,6 +335,15 @@ take_free_slot(Attempt *attempt, bool is_queued)
 	return take_unclaimed_slot(attempt, true);
 }
 
+/* Is it a request for the only slot, whose order is the lock manager's? */
+static bool
+has_no_queue(const Attempt *attempt)
+{
+	SemaphoreState *state = attempt->semaphore->state;
+
+	return attempt->request.slots == 1 && (state == nullptr || most_slots_ahead(state, 1) == 0);
+}
+
 /*
  * Take a free slot, if there is one that no waiter will get.  A slot that this session already has
  * is not free.
@@ -343,7 +354,7 @@ try_slot_now(Attempt *attempt)
 	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
 	bool		is_taken;
 
-	if (attempt->request.slots == 1)
+	if (has_no_queue(attempt))
 		return take_slot(attempt, 1, false);
 	if (attempt->semaphore->state != nullptr)
 		return take_free_slot(attempt, false);
@@ -402,9 +413,10 @@ wait_for_slot(Attempt *attempt)
 	SemaphoreState *state = attempt->semaphore->state;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
+	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
-	publish_wait(request.tag(), request.slots, attempt->name->used());
-	if (request.slots == 1 && !is_mine(attempt, 1))
+	publish_wait(is_queued ? queue : request.tag(), request.slots, attempt->name->used());
+	if (!is_queued)
 	{
 		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->slot = 1;

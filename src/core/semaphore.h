@@ -18,7 +18,9 @@ namespace advisory
 struct Semaphore
 {
 	Key			key;			/* hash key */
-	SemaphoreState *state;		/* null without shared memory for it */
+	SemaphoreState seen;
+	/* &seen, or null if that has no room for all slots of the last request. */
+	SemaphoreState *state;
 	dlist_head	slots;			/* this session's, the last taken last (HeldLock.in_semaphore) */
 	bool		disagreement_reported;
 };

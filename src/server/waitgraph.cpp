@@ -26,8 +26,10 @@ conflicts_with(const LockEntry &other, const LockEntry &waiter)
 
 	if ((mode & conflicts) == 0)
 		return false;
+	/* A session that waits for the only slot in the lock manager came before the queue. */
 	if (other.is_head)
-		return !waiter.is_head || other.wait_start < waiter.wait_start;
+		return same_tag(other.tag, waiter.tag) &&
+			(!waiter.is_head || other.wait_start < waiter.wait_start);
 	if (!other.granted)
 		return held == 0;
 	/* A slot that is beyond the number of slots that the waiter gave does not help it. */

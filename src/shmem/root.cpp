@@ -117,7 +117,9 @@ make_root(void *place)
 	LWLockInitialize(&made->lock, made->memory_tranche);
 	made->seed = hash_seed;
 	pg_atomic_init_u32(&made->semaphore_count, 0);
-	pg_atomic_init_u32(&made->semaphore_limit, 0);
+	pg_atomic_init_u32(&made->unused_semaphores, 0);
+	pg_atomic_init_u32(&made->semaphore_bytes, 0);
+	pg_atomic_init_u32(&made->unknown_slots, 0);
 	LWLockInitialize(&made->deadlock, made->slots_tranche);
 }
 

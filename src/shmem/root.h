@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 15"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 16"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey
@@ -48,7 +48,9 @@ struct SharedRoot
 	dsa_pointer sessions;		/* the session table */
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
-	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */
+	pg_atomic_uint32 unused_semaphores; /* those of them without attached sessions */
+	pg_atomic_uint32 semaphore_bytes;	/* what all states take */
+	pg_atomic_uint32 unknown_slots; /* 1 since a session has found no room for more than 64 */
 	LWLock		deadlock;		/* held while a session looks for a deadlock over slots */
 };
 

@@ -4,11 +4,21 @@
  *
  * Attaching and removing
  *
- * A hash table in shared memory maps database and key to the state.  Its entries do not move.  A
- * session attaches with the entry locked exclusively, and detaches by decrementing a counter,
- * without a lock.  If there are many states, the session that creates a new one removes the states
- * that no session is attached to; while the entry is locked no session can attach.  A session that
- * attaches to a state without other sessions clears it.
+ * A hash table in shared memory maps database and key to the shared part of the state.  Its entries
+ * do not move.  A session attaches with the entry locked exclusively, and detaches by decrementing
+ * a counter, without a lock, so that it can do so at its end.  Nobody needs a state that no session
+ * is attached to: a session that attaches to it clears it.  When there are many such states, the
+ * next session that asks for a lock removes them; while the entry is locked no session can attach.
+ *
+ * Size
+ *
+ * The first 64 slots have their bits in the entry.  The bits of the others are in blocks, each of
+ * which has three times as many as all before it together.  A session that attaches adds the blocks
+ * that it needs, so no bit ever moves.  It looks up then where the blocks are, because that can
+ * fail, and the end of a transaction must not.  So it does not see blocks that others add later,
+ * until it asks for a slot again.  All states together have a limit; a semaphore for which there is
+ * no room works without a state.  Half of it is for semaphores without blocks, so that large ones
+ * cannot take the room of all others.
  *
  * The queue
  *
@@ -43,11 +53,11 @@ namespace advisory
 static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 
-/*
- * Unused states are removed when there are more than this many, and more than twice as many as were
- * left the last time.
- */
-static constexpr uint32 MIN_KEPT_STATES = 64;
+/* Unused states are removed when there are more than this many, and more than a quarter of all. */
+static constexpr int64 MAX_UNUSED_STATES = 64;
+
+/* That all states take together. */
+static constexpr uint32 MAX_BYTES = 8 * 1024 * 1024;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
 
@@ -58,18 +68,22 @@ struct SlotWord
 	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
-struct SemaphoreState
+/* The part of a state that sessions share. */
+struct SharedState
 {
 	SharedKey	key;			/* hash key */
 	pg_atomic_uint32 attached;	/* sessions */
 	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
-	/* Protects what follows up to words, and the links of the waiters. */
+	/* Protects what follows up to next_position, and the links of the waiters. */
 	LWLock		lock;
 	int			first;			/* waiter: its process number, or NO_PROCESS */
 	/* The largest number of slots that a waiter has given since the queue was empty. */
 	int			most_wanted;
 	uint64		next_position;
-	SlotWord	words[WORDS];
+	/* The lock of the entry protects these two. */
+	volatile int block_count;
+	dsa_pointer blocks[SLOT_BLOCKS];	/* the first is not used */
+	SlotWord	first_block;
 };
 
 /* A copy of the bits of free slots. */
@@ -95,89 +109,175 @@ static bool
 has_semaphores()
 {
 	if (semaphores == nullptr)
-		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SemaphoreState),
+		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SharedState),
 								 &SharedRoot::slots_tranche);
 	return semaphores != nullptr;
 }
 
+/* How many slots this many blocks have together: 64, 256, 1,024, 4,096 or 16,384. */
+static constexpr int
+slots_of(int block_count) noexcept
+{
+	return block_count > 0 ? SLOTS_PER_WORD << (2 * (block_count - 1)) : 0;
+}
+
+static_assert(slots_of(SLOT_BLOCKS) >= MAX_SLOTS, "the blocks have room for all slots");
+
+static constexpr uint32
+block_bytes(int block) noexcept
+{
+	return (slots_of(block + 1) - slots_of(block)) / SLOTS_PER_WORD * sizeof(SlotWord);
+}
+
+/* Remove the states that no session is attached to.  May run out of memory halfway. */
 static void
 remove_unused_states()
 {
 	dshash_seq_status scan;
-	uint32		left;
-	int			removed = 0;
 
 	dshash_seq_init(&scan, semaphores, true);
-	while (auto *state = static_cast<SemaphoreState *>(dshash_seq_next(&scan)))
+	while (auto *shared = static_cast<SharedState *>(dshash_seq_next(&scan)))
 	{
-		if (pg_atomic_read_u32(&state->attached) > 0)
+		if (pg_atomic_read_u32(&shared->attached) > 0)
 			continue;
+		while (shared->block_count > 1)
+		{
+			int			last = --shared->block_count;
+
+			pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes, block_bytes(last));
+			dsa_free(shared_area, shared->blocks[last]);
+		}
 		dshash_delete_current(&scan);
-		removed++;
+		pg_atomic_fetch_sub_u32(&attached_root->semaphore_bytes, sizeof(SharedState));
+		pg_atomic_fetch_sub_u32(&attached_root->semaphore_count, 1);
+		pg_atomic_fetch_sub_u32(&attached_root->unused_semaphores, 1);
 	}
 	dshash_seq_term(&scan);
-	left = pg_atomic_sub_fetch_u32(&attached_root->semaphore_count, removed);
-	pg_atomic_write_u32(&attached_root->semaphore_limit, Max(2 * left, MIN_KEPT_STATES));
+}
+
+/* Is there no room for one more semaphore with this many slots? */
+static bool
+is_full(int slots) noexcept
+{
+	return pg_atomic_read_u32(&attached_root->semaphore_bytes) >=
+		(slots > SLOTS_PER_WORD ? MAX_BYTES / 2 : MAX_BYTES);
+}
+
+void
+sweep_slot_states()
+{
+	/* Less than 0 if a session attaches before the last one to detach has counted. */
+	int64		unused = attached_root == nullptr ? 0 :
+		static_cast<int32>(pg_atomic_read_u32(&attached_root->unused_semaphores));
+
+	if (unused > MAX_UNUSED_STATES &&
+		4 * unused > pg_atomic_read_u32(&attached_root->semaphore_count) &&
+		!shared_is_short() && has_semaphores())
+		shared_attempt(remove_unused_states);
+}
+
+/*
+ * See all blocks of a state, and add those that this many slots need, if there is room.  The entry
+ * must be locked exclusively.
+ */
+static void
+open_blocks(SemaphoreState *state, SharedState *shared, int slots)
+{
+	int			i = 1;
+
+	state->blocks[0] = &shared->first_block;
+	for (; i < shared->block_count || (slots_of(i) < slots && !is_full(slots)); i++)
+	{
+		if (i == shared->block_count)
+		{
+			shared->blocks[i] = dsa_allocate0(shared_area, block_bytes(i));
+			shared->block_count = i + 1;
+			pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, block_bytes(i));
+		}
+		state->blocks[i] = static_cast<SlotWord *>(dsa_get_address(shared_area, shared->blocks[i]));
+	}
+	state->shared = shared;
+	state->slots = slots_of(i);
+}
+
+static SlotWord *
+word_of(SemaphoreState *state, int slot) noexcept
+{
+	int			index = (slot - 1) / SLOTS_PER_WORD;
+	int			block = index == 0 ? 0 : pg_leftmost_one_pos32(index) / 2 + 1;
+
+	return &state->blocks[block][index - slots_of(block) / SLOTS_PER_WORD];
 }
 
 /* For the first of the sessions that are attached.  The entry must be locked exclusively. */
 static void
 clear_state(SemaphoreState *state) noexcept
 {
-	pg_atomic_init_u32(&state->agreed, 0);
-	LWLockInitialize(&state->lock, attached_root->slots_tranche);
-	state->first = NO_PROCESS;
-	state->most_wanted = 0;
-	state->next_position = 0;
-	for (SlotWord &word : state->words)
+	SharedState *shared = state->shared;
+
+	pg_atomic_init_u32(&shared->agreed, 0);
+	LWLockInitialize(&shared->lock, attached_root->slots_tranche);
+	shared->first = NO_PROCESS;
+	shared->most_wanted = 0;
+	shared->next_position = 0;
+	for (int slot = 1; slot <= state->slots; slot += SLOTS_PER_WORD)
 	{
-		pg_atomic_init_u64(&word.taken, 0);
-		pg_atomic_init_u64(&word.unverified, 0);
+		pg_atomic_init_u64(&word_of(state, slot)->taken, 0);
+		pg_atomic_init_u64(&word_of(state, slot)->unverified, 0);
 	}
 }
 
-SemaphoreState *
-attach_slot_state(Key key)
+/* Attach and see, where the session may get memory. */
+static void
+attach(SemaphoreState *state, Key key, int slots)
 {
 	SharedKey	wanted = {key, MyDatabaseId};
-	SemaphoreState *state = nullptr;
+	bool		is_new = state->shared == nullptr;
+	bool		found = true;
+	auto	   *shared = static_cast<SharedState *>(is_full(slots)
+		? dshash_find(semaphores, &wanted, true)
+		: dshash_find_or_insert(semaphores, &wanted, &found));
 
-	if (all_sessions() == nullptr || !has_semaphores() || shared_is_short())
-		return nullptr;
-	shared_attempt([&]() {
-		pg_atomic_uint32 *count = &attached_root->semaphore_count;
-		bool		found;
+	if (shared == nullptr)
+		return;
+	if (!found)
+	{
+		pg_atomic_init_u32(&shared->attached, 0);
+		shared->block_count = 1;
+		pg_atomic_fetch_add_u32(&attached_root->semaphore_bytes, sizeof(SharedState));
+		pg_atomic_fetch_add_u32(&attached_root->semaphore_count, 1);
+		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
+	}
+	open_blocks(state, shared, slots);
+	if (is_new && pg_atomic_fetch_add_u32(&shared->attached, 1) == 0)
+	{
+		pg_atomic_fetch_sub_u32(&attached_root->unused_semaphores, 1);
+		clear_state(state);
+	}
+	dshash_release_lock(semaphores, shared);
+}
 
-		state = static_cast<SemaphoreState *>(dshash_find_or_insert(semaphores, &wanted, &found));
-		if (!found)
-		{
-			pg_atomic_init_u32(&state->attached, 0);
-			pg_atomic_fetch_add_u32(count, 1);
-		}
-		if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
-			clear_state(state);
-		dshash_release_lock(semaphores, state);
-		if (pg_atomic_read_u32(count) > Max(pg_atomic_read_u32(&attached_root->semaphore_limit),
-											MIN_KEPT_STATES))
-			remove_unused_states();
-	});
-	return state;
+bool
+attach_slot_state(SemaphoreState *state, Key key, int slots)
+{
+	if (state->slots >= slots && state->slots == slots_of(state->shared->block_count))
+		return true;
+	if (all_sessions() != nullptr && has_semaphores() && !shared_is_short())
+		shared_attempt([&]() { attach(state, key, slots); });
+	if (state->slots < slots && slots > SLOTS_PER_WORD && attached_root != nullptr)
+		pg_atomic_write_u32(&attached_root->unknown_slots, 1);
+	return state->slots >= slots;
 }
 
 void
 detach_slot_state(SemaphoreState *state) noexcept
 {
-	if (state != nullptr)
-		pg_atomic_fetch_sub_u32(&state->attached, 1);
+	if (state->shared != nullptr && pg_atomic_fetch_sub_u32(&state->shared->attached, 1) == 1)
+		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
+	*state = {};
 }
 
 /* ---- The bits of slots ---- */
-
-static SlotWord *
-word_of(SemaphoreState *state, int slot) noexcept
-{
-	return &state->words[(slot - 1) / SLOTS_PER_WORD];
-}
 
 static uint64
 bit_of(int slot) noexcept
@@ -194,7 +294,7 @@ lowest_bits(int count) noexcept
 	return count > 0 ? (UINT64CONST(1) << count) - 1 : 0;
 }
 
-/* The slots, up to last, that are marked as free. */
+/* The slots, up to last, that are marked as free, and those that this session does not see. */
 static FreeSlots
 read_free_slots(SemaphoreState *state, int last) noexcept
 {
@@ -202,8 +302,9 @@ read_free_slots(SemaphoreState *state, int last) noexcept
 
 	for (int base = 0; base < last; base += SLOTS_PER_WORD)
 	{
-		uint64		bits = ~pg_atomic_read_u64(&word_of(state, base + 1)->taken) &
-			lowest_bits(last - base);
+		uint64		taken = base < state->slots
+			? pg_atomic_read_u64(&word_of(state, base + 1)->taken) : 0;
+		uint64		bits = ~taken & lowest_bits(last - base);
 
 		free.words[free.word_count++] = bits;
 		free.count += pg_popcount64(bits);
@@ -254,7 +355,7 @@ mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 {
 	SlotWord   *word;
 
-	if (state == nullptr)
+	if (slot > state->slots)
 		return;
 	word = word_of(state, slot);
 	if (mark == SlotMark::unverified)
@@ -280,36 +381,37 @@ join_queue(SemaphoreState *state, int slots, bool again)
 {
 	int			me = my_process_number();
 	QueueLink  *link = queue_link(me);
-	int		   *place = &state->first;
+	SharedState *shared = state->shared;
+	int		   *place = &shared->first;
 
-	LWLockAcquire(&state->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	if (!again)
-		link->position = state->next_position++;
+		link->position = shared->next_position++;
 	while (*place != NO_PROCESS && queue_link(*place)->position < link->position)
 		place = &queue_link(*place)->next;
 	link->slots = slots;
 	link->next = *place;
 	*place = me;
-	state->most_wanted = Max(state->most_wanted, slots);
+	shared->most_wanted = Max(shared->most_wanted, slots);
 	my_queue = state;
-	LWLockRelease(&state->lock);
+	LWLockRelease(&shared->lock);
 	/* This session reads the bits next. */
 	pg_memory_barrier();
 }
 
 /* Remove this session from the queue, which it must be in.  The state's lock must be held. */
 static void
-unlink_me(SemaphoreState *state) noexcept
+unlink_me(SharedState *shared) noexcept
 {
 	int			me = my_process_number();
-	int		   *place = &state->first;
+	int		   *place = &shared->first;
 
 	while (*place != me)
 		place = &queue_link(*place)->next;
 	*place = queue_link(me)->next;
 	queue_link(me)->slots = 0;
-	if (state->first == NO_PROCESS)
-		state->most_wanted = 0;
+	if (shared->first == NO_PROCESS)
+		shared->most_wanted = 0;
 }
 
 void
@@ -322,9 +424,9 @@ leave_queue() noexcept
 	my_queue = nullptr;
 	if (queue_link(my_process_number())->slots > 0)
 	{
-		LWLockAcquire(&state->lock, LW_EXCLUSIVE);
-		unlink_me(state);
-		LWLockRelease(&state->lock);
+		LWLockAcquire(&state->shared->lock, LW_EXCLUSIVE);
+		unlink_me(state->shared);
+		LWLockRelease(&state->shared->lock);
 	}
 	/* If this session gives up, another one can get the slot that was set aside for it. */
 	wake_waiters(state);
@@ -333,8 +435,9 @@ leave_queue() noexcept
 int
 claim_slot(SemaphoreState *state, int slots)
 {
+	SharedState *shared = state->shared;
 	FreeSlots	free = read_free_slots(state, slots);
-	bool		has_waiters = state->first != NO_PROCESS;
+	bool		has_waiters = shared->first != NO_PROCESS;
 	int			me = my_process_number();
 	int			slot;
 
@@ -342,9 +445,10 @@ claim_slot(SemaphoreState *state, int slots)
 		return NO_SLOT;
 	if (has_waiters)
 	{
-		LWLockAcquire(&state->lock, LW_EXCLUSIVE);
-		free = read_free_slots(state, Max(slots, state->most_wanted));
-		for (int i = state->first; i != NO_PROCESS && i != me && free.count > 0;
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		/* What this session does not see is no reason to give it a slot that it sees. */
+		free = read_free_slots(state, Min(Max(slots, shared->most_wanted), state->slots));
+		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0;
 			 i = queue_link(i)->next)
 			remove_free_slot(&free, queue_link(i)->slots, true);
 	}
@@ -356,24 +460,26 @@ claim_slot(SemaphoreState *state, int slots)
 			break;
 	}
 	if (slot != NO_SLOT && my_queue == state)
-		unlink_me(state);
+		unlink_me(shared);
 	if (has_waiters)
-		LWLockRelease(&state->lock);
+		LWLockRelease(&shared->lock);
 	return slot;
 }
 
 int
 most_slots_ahead(SemaphoreState *state, int enough)
 {
+	SharedState *shared = state->shared;
 	int			me = my_process_number();
 	int			most = 0;
 
-	if (state->first == NO_PROCESS)
+	if (shared->first == NO_PROCESS)
 		return most;
-	LWLockAcquire(&state->lock, LW_SHARED);
-	for (int i = state->first; i != NO_PROCESS && i != me && most < enough; i = queue_link(i)->next)
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = shared->first; i != NO_PROCESS && i != me && most < enough;
+		 i = queue_link(i)->next)
 		most = Max(most, queue_link(i)->slots);
-	LWLockRelease(&state->lock);
+	LWLockRelease(&shared->lock);
 	return most;
 }
 
@@ -382,22 +488,23 @@ wake_waiters(SemaphoreState *state) noexcept
 {
 	/* The bits were written before. */
 	pg_memory_barrier();
-	if (state == nullptr || state->first == NO_PROCESS)
+	if (state->shared == nullptr || state->shared->first == NO_PROCESS)
 		return;
-	LWLockAcquire(&state->lock, LW_SHARED);
+	LWLockAcquire(&state->shared->lock, LW_SHARED);
 
 	/*
 	 * A session that joins after this, perhaps with a larger number of slots, reads the bits
-	 * itself.
+	 * itself.  A waiter for which this session sets aside a slot that it does not see is woken in
+	 * vain at worst.
 	 */
-	FreeSlots	free = read_free_slots(state, state->most_wanted);
+	FreeSlots	free = read_free_slots(state, state->shared->most_wanted);
 
-	for (int i = state->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
+	for (int i = state->shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
 	{
 		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
 			wake(i);
 	}
-	LWLockRelease(&state->lock);
+	LWLockRelease(&state->shared->lock);
 }
 
 /* ---- The number of slots ---- */
@@ -408,32 +515,26 @@ highest_slot(Key key)
 	SharedKey	wanted = {key, MyDatabaseId};
 	int			highest = SLOTS_PER_WORD;
 
-	if (!has_semaphores())
+	if (!has_semaphores() || pg_atomic_read_u32(&attached_root->unknown_slots) != 0)
 		return MAX_SLOTS;
-
-	auto	   *state = static_cast<SemaphoreState *>(dshash_find(semaphores, &wanted, false));
-
-	if (state == nullptr)
-		return highest;
-	highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state->agreed)));
-	for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
+	if (auto *shared = static_cast<SharedState *>(dshash_find(semaphores, &wanted, false)))
 	{
-		if (pg_atomic_read_u64(&word_of(state, last)->taken) != 0)
-			highest = last;
+		highest = Min(slots_of(shared->block_count), MAX_SLOTS);
+		dshash_release_lock(semaphores, shared);
 	}
-	dshash_release_lock(semaphores, state);
 	return highest;
 }
 
 bool
 agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept
 {
+	pg_atomic_uint32 *agreed = &state->shared->agreed;
 	uint32		wanted = static_cast<uint32>(slots);
-	uint32		agreed = 0;
+	uint32		before = 0;
 
 	if (replaces)
-		pg_atomic_write_u32(&state->agreed, wanted);
-	return pg_atomic_compare_exchange_u32(&state->agreed, &agreed, wanted) || agreed == wanted;
+		pg_atomic_write_u32(agreed, wanted);
+	return pg_atomic_compare_exchange_u32(agreed, &before, wanted) || before == wanted;
 }
 
 }								/* namespace advisory */

@@ -17,7 +17,16 @@
 namespace advisory
 {
 
-struct SemaphoreState;
+/* The word of the first slots, and four blocks for more of them. */
+constexpr int SLOT_BLOCKS = 5;
+
+/* A state as this session sees it; zeroed until this session is attached to it. */
+struct SemaphoreState
+{
+	struct SharedState *shared;
+	int			slots;			/* that it sees, a power of 4 times 64 */
+	struct SlotWord *blocks[SLOT_BLOCKS];
+};
 
 /* What is known of a slot. */
 enum class SlotMark
@@ -28,13 +37,20 @@ enum class SlotMark
 };
 
 /*
- * Attach this session to the state of a semaphore of this database.  Null without memory for it.
- * May ereport for a cancel.
+ * Attach this session to the state of a semaphore of this database, if it is not attached yet, and
+ * see all of it.  False if there is no room for this many slots: then do not use it but to mark
+ * slots and wake waiters.  May ereport for a cancel.
  */
-SemaphoreState *attach_slot_state(Key key);
+bool		attach_slot_state(SemaphoreState *state, Key key, int slots);
 
-/* Detach it; null does nothing.  Allocates, frees and locks nothing. */
+/* Detach, if attached.  Allocates, frees and locks nothing. */
 void		detach_slot_state(SemaphoreState *state) noexcept;
+
+/*
+ * Free the memory of states that no session is attached to, if there are many: the end of a session
+ * must not.  Usually reads two numbers.  May ereport for a cancel.
+ */
+void		sweep_slot_states();
 
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
@@ -47,7 +63,7 @@ int			claim_slot(SemaphoreState *state, int slots);
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 
-/* Does nothing for null; neither does wake_waiters(). */
+/* Does nothing for slots that this session does not see. */
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
@@ -80,8 +96,8 @@ bool		agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept;
 
 /*
  * An upper limit for the highest slot in use of a semaphore of this database.  It does not cover
- * slots beyond the first 64 if no session with shared memory has used the semaphore with that many
- * slots.  MAX_SLOTS if this session has no shared memory.  May ereport for a cancel.
+ * slots beyond the first 64 of sessions without shared memory.  MAX_SLOTS if this session has none,
+ * or since a session has found no room for more than 64 slots.  May ereport for a cancel.
  */
 int			highest_slot(Key key);
 

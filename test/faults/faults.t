@@ -155,6 +155,20 @@ BEGIN
 END \$\$
 SQL
 }
+# A subtransaction commits without a request, whatever the transaction holds.
+$grower->run('SAVEPOINT s', map { "SELECT advisory.$_('both', 'a')" } 'lock', 'xact_lock');
+$grower->succeeds(<<'SQL', 'no subtransaction that commits makes a request');
+DO $$
+BEGIN
+    PERFORM fail_at(1, true);
+    BEGIN
+        NULL;
+    EXCEPTION WHEN division_by_zero THEN
+    END;
+    ASSERT fail_at(0) = 0;
+END $$
+SQL
+$grower->run('ROLLBACK TO s', q(SELECT advisory.unlock_all('both')));
 is($grower->value("SELECT count(*) FROM generate_series(1, @{[MANY_LOCKS]}) AS i
         WHERE advisory.hold_count('$_', i) = 1"), MANY_LOCKS, "$_: each lock is held once")
     for 'grown', 'grown in transaction';

@@ -163,6 +163,46 @@ for my $slots (2, 1) {
         "K = $slots: when no session waits any more, try_acquire() gets it");
 }
 
+# A caller with slots => 1 does not overtake those with more, nor they it.
+{
+    my $from = holder('numbers', 3, 3);
+    my $other = session(application => 'other');
+    my ($more, $one, $last) = queue_up('numbers', 3, {}, { asks => acquires('numbers', 1) }, {});
+    my $blocked_by = q(SELECT ? = ANY (blocked_by) FROM advisory.locks
+        WHERE pid = ? AND NOT granted);
+    $look->shows($blocked_by, 1, 'a waiter with slots => 1 is behind one with more',
+        $more->pid, $one->pid);
+    kill STOP => $more->pid or die 'cannot stop the process ' . $more->pid . ": $!\n";
+    $from->run(q(SELECT advisory.release('sem', 'numbers', 1)));
+    is_deeply([ map { $other->value(tries('numbers', $_)) } 1, 3 ], [ undef, undef ],
+        'the only slot that it can use has a waiter: try_acquire() gets none');
+    ok(!$one->is_done, 'nor does the waiter with slots => 1');
+    kill CONT => $more->pid;
+    $more->returns(1, 'the first in the queue gets it');
+    $from->run(q(SELECT advisory.release('sem', 'numbers', 2)));
+    $last->returns(2, 'one behind it gets a slot that it cannot use');
+    $more->run(releases('numbers'));
+    $one->returns(1, 'and it gets slot 1 in its turn');
+
+    # It waited before there was a queue.
+    $more->run(tries('numbers', 3));
+    my ($first) = queue_up('numbers', 1, {});
+    my ($behind) = queue_up('numbers', 3, {});
+    $look->shows($blocked_by, 0, 'one that comes later is not in its way', $behind->pid,
+        $first->pid);
+    $one->run(releases('numbers'));
+    $first->returns(1, 'one that waits before those with more comes first');
+    ok(!$behind->is_done, 'they wait');
+    $first->run(releases('numbers'));
+    $behind->returns(1, 'until there is another slot');
+
+    # A session that has the only slot and asks for it again in a queue is in a deadlock.
+    $behind->run('SET deadlock_timeout = 100');
+    my ($queued) = queue_up('numbers', 3, {});
+    $behind->fails(acquires('numbers', 1), '40P01', 'who has slot 1 never gets it again');
+    leave($look, $_) for $queued, $from, $other, $more, $one, $last, $first, $behind;
+}
+
 # A stopped waiter keeps others from one slot only.
 {
     my @holders = map { holder('absent', 2) } 1, 2;

@@ -49,6 +49,11 @@ my @frees = (
                 EXCEPTION WHEN division_by_zero THEN
                     PERFORM $GOES_ON;
                 END \$\$" ],
+    # A cursor that is older than the savepoint keeps its slot.
+    (map { [ "$_->[-1] after ROLLBACK TO, of a cursor", [ 'BEGIN', 'SAVEPOINT before',
+        "DECLARE c CURSOR FOR $XACT_HAS", 'SAVEPOINT s', 'FETCH c', 'ROLLBACK TO SAVEPOINT s' ],
+        $_ ] } [ 'CLOSE c', 'COMMIT' ], ['ROLLBACK'], [ 'CLOSE c', 'ROLLBACK TO SAVEPOINT before' ],
+        ['ROLLBACK TO SAVEPOINT before']),
     [ 'COMMIT PREPARED',   [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ],
         sub { $look->run(q(COMMIT PREPARED 'slot')) } ],
     [ 'ROLLBACK PREPARED', [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ],

@@ -1,0 +1,78 @@
+#!/usr/bin/env perl
+# Which scope other sessions see of a lock that is held in both, after the built-in functions have
+# released the session-level hold. The test needs a second session.
+use AdvisoryTest;
+
+create_database();
+my ($look, $session) = (session(), session());
+my $key = q(advisory.key('scopes', name));
+my $names = q(FROM unnest(ARRAY['a', 'b', 'c', 'd']) AS name);
+
+sub scopes_are ($expected, $what) {
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $look->shows(q(SELECT string_agg(name || ' ' || scope, ', ' ORDER BY name, mode)
+        FROM advisory.locks WHERE pid = ?), $expected, $what, $session->pid);
+}
+sub all_are ($scope) { return join ', ', map { "$_ $scope" } qw(a b c d) }
+
+# What releases the hold of the lock in the middle, or of all.
+my %middle = (
+    'unlock()' => q(SELECT advisory.unlock('scopes', 'b')),
+    'pg_advisory_unlock()' => q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))),
+    'pg_advisory_unlock() in a block' => q(DO $$ BEGIN
+        PERFORM pg_advisory_unlock(advisory.key('scopes', 'b'));
+        EXCEPTION WHEN division_by_zero THEN NULL; END $$),
+);
+my %all = (
+    'pg_advisory_unlock_all()' => 'SELECT pg_advisory_unlock_all()',
+    'pg_advisory_unlock() of each' => "SELECT pg_advisory_unlock($key) $names",
+);
+for my $first ('lock', 'xact_lock') {
+    my $second = $first eq 'lock' ? 'xact_lock' : 'lock';
+    my @takes = ('BEGIN', map { "SELECT advisory.$_('scopes', name) $names" } $first, $second);
+    for my $what (sort keys %middle) {
+        $session->run(@takes);
+        scopes_are(all_are('session'), "$first() and $second(): the scope is session");
+        $session->run($middle{$what});
+        scopes_are('a session, b transaction, c session, d session',
+            "$what leaves the transaction's hold");
+        $session->run('COMMIT');
+        scopes_are('a session, c session, d session', 'which ends with COMMIT');
+        $session->run('SELECT pg_advisory_unlock_all()');
+    }
+    for my $what (sort keys %all) {
+        $session->run(@takes, $all{$what});
+        scopes_are(all_are('transaction'), "$what leaves those of the transaction");
+        $session->run("SELECT advisory.lock('scopes', name) $names");
+        scopes_are(all_are('session'), 'and another lock() adds a hold of the session');
+        $session->run('SELECT pg_advisory_unlock_all()', 'ROLLBACK');
+        scopes_are('NULL', 'ROLLBACK ends all');
+    }
+}
+
+# A hold that was taken twice, or in a savepoint, and in both modes.
+$session->run(q(SELECT advisory.lock('scopes', 'a') FROM generate_series(1, 2)), 'BEGIN',
+    'SAVEPOINT s', q(SELECT advisory.xact_lock('scopes', 'a')),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'a'))));
+scopes_are('a session', 'one of two holds is left');
+$session->run(q(SELECT pg_advisory_unlock(advisory.key('scopes', 'a'))));
+scopes_are('a transaction', 'none is left');
+$session->run(q(SELECT advisory.lock('scopes', 'a')), 'ROLLBACK TO s',
+    q(SELECT advisory.xact_lock_shared('scopes', 'a')));
+scopes_are('a session, a transaction', 'ROLLBACK TO leaves the session its hold');
+$session->run(q(SELECT advisory.lock_shared('scopes', 'a')),
+    q(SELECT pg_advisory_unlock_shared(advisory.key('scopes', 'a'))));
+scopes_are('a session, a transaction', 'each mode has its own scope');
+$session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
+scopes_are('NULL', 'nothing is left');
+
+# A job leaves its lock to the transaction.
+$session->run(q(SELECT advisory.lock('scopes', 'a')), 'BEGIN',
+    q(CALL advisory.run('scopes', 'a', 'SELECT 1')));
+scopes_are('a session', 'a job in a transaction, whose session has had its lock before');
+$session->run(q(SELECT pg_advisory_unlock(advisory.key('scopes', 'a'))));
+scopes_are('a transaction', 'without the hold of the session');
+$session->run('COMMIT');
+scopes_are('NULL', 'the hold of the job ends with the transaction');
+
+done_testing();
