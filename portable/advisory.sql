@@ -720,27 +720,22 @@ CREATE OR REPLACE VIEW advisory.claims AS
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
--- The window at a time, on the clocks of a time zone: the multiples of its length, counted from the
--- first Monday of the century.  A minute early is in time.
+-- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.
+-- A minute early is in time.
 CREATE OR REPLACE FUNCTION advisory._window_at(every interval, at timestamptz, time_zone text)
-    RETURNS timestamptz LANGUAGE plpgsql SET timezone = 'UTC' AS $$
+    RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
+    zone text := coalesce(time_zone, 'UTC');
     length numeric := advisory._microseconds(every);
-    begins timestamp;
-    start timestamptz;
-    earlier timestamptz;
+    early interval := least(div(length, 2), 60000000)::bigint * interval '1 us';
+    local timestamp := (at + early) AT TIME ZONE zone;
+    begins timestamp := local - mod(advisory._microseconds(local - '2001-01-01'), length)::bigint
+                                * interval '1 us';
+    -- A midnight that is there twice was there first before the clocks were put back.
+    first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours';
 BEGIN
-    PERFORM advisory._require(time_zone ~ '^[[:alpha:]]', '22023',
-                              format('time zone "%s" not recognized', time_zone)),
-            set_config('timezone', coalesce(time_zone, 'UTC'), true);
-    begins := at + least(div(length, 2), 60000000)::bigint * interval '1 us';
-    begins := begins - mod(advisory._microseconds(begins - '2001-01-01'), length)::bigint
-                       * interval '1 us';
-    start := begins;
-    -- A midnight that is there twice has been there before the clocks were put back.
-    earlier := start + (start::timestamp - (start - interval '4 hours')::timestamp
-                        - interval '4 hours');
-    RETURN least(start, CASE WHEN earlier::timestamp = begins THEN earlier END);
+    RETURN least(begins AT TIME ZONE zone,
+                 CASE WHEN first AT TIME ZONE zone = begins THEN first END);
 END $$;
 -- Checks the arguments, and returns the window: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
@@ -769,7 +764,6 @@ BEGIN
                 CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
                      ELSE 'Give the window itself as ' || start_is || ', such as '
                           'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END),
-            advisory._check(coalesce(time_zone, 'UTC'), 'time_zone'),
             advisory._require(time_zone IS NULL OR start IS NULL, '22023',
                 'time_zone must not be given together with ' || start_is),
             advisory._require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',

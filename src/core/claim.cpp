@@ -17,54 +17,40 @@ namespace advisory
 /* 2001-01-01 00:00 UTC, in the first days of a century, of a year and of a week. */
 static constexpr TimestampTz ORIGIN = 366 * USECS_PER_DAY;
 
-/* What the clocks of a time zone show, as a timestamp without time zone. */
-static Timestamp
-local_time(TimestampTz at, const pg_tz *zone)
-{
-	pg_time_t	seconds = timestamptz_to_time_t(at);
-
-	return at + pg_localtime(&seconds, zone)->tm_gmtoff * USECS_PER_SEC;
-}
-
-/*
- * When the clocks of a time zone, which may be put forward or back at that time, show this time or
- * a later one first.
- */
-static TimestampTz
-first_time(Timestamp local, const pg_tz *zone)
-{
-	pg_time_t	wanted = timestamptz_to_time_t(local);
-	/* No clock is so far from UTC. */
-	pg_time_t	from = wanted - 8 * SECS_PER_DAY;
-	pg_time_t	next;
-	long		offset = 0;
-	long		next_offset;
-	int			is_dst;
-
-	while (pg_next_dst_boundary(&from, &offset, &is_dst, &next, &next_offset, &is_dst, zone) > 0 &&
-		   wanted - offset >= next)
-		from = next;
-	return time_t_to_timestamptz(Max(from, wanted - offset));
-}
-
 TimestampTz
-window_at(TimestampTz at, int64 length, const pg_tz *zone)
+window_at(TimestampTz at, int64 length, Datum zone)
 {
+	auto		local = [=](TimestampTz time) {
+		return DatumGetTimestamp(DirectFunctionCall2(timestamptz_zone, zone,
+													 TimestampTzGetDatum(time)));
+	};
+	auto		time_of = [=](Timestamp shown) {
+		return DatumGetTimestampTz(DirectFunctionCall2(timestamp_zone, zone,
+													   TimestampGetDatum(shown)));
+	};
+	TimestampTz window;
+
 	if (!TIMESTAMP_NOT_FINITE(at))
 	{
 		/* A timestamp is days below the greatest number. */
 		TimestampTz counts_as = at + Min(length / 2, USECS_PER_MINUTE);
-		TimestampTz window = zone != nullptr ? local_time(counts_as, zone) : counts_as;
-		int64		since = (window - ORIGIN) % length;
+
+		if (zone != Datum(0))
+			counts_as = local(counts_as);
+
+		int64		since = (counts_as - ORIGIN) % length;
 
 		if (since < 0)
 			since += length;
-		if (!pg_sub_s64_overflow(window, since, &window) && IS_VALID_TIMESTAMP(window))
+		if (!pg_sub_s64_overflow(counts_as, since, &window) && IS_VALID_TIMESTAMP(window))
 		{
-			if (zone != nullptr)
-				window = first_time(window, zone);
-			if (IS_VALID_TIMESTAMP(window))
+			if (zone == Datum(0))
 				return window;
+
+			/* A midnight that is there twice was there first before the clocks were put back. */
+			TimestampTz first = time_of(window - 4 * USECS_PER_HOUR) + 4 * USECS_PER_HOUR;
+
+			return local(first) == window ? Min(first, time_of(window)) : time_of(window);
 		}
 	}
 	ereport(ERROR,
@@ -79,9 +65,6 @@ display_window(TimestampTz window)
 }
 
 /* ---- The rows of advisory._claims ---- */
-
-/* A claim that takes longer has waited. */
-static constexpr int64 WAITED = USECS_PER_SEC / 1000;
 
 /*
  * Record window $4, of length $10, as the last claimed one, unless the recorded one is later than
@@ -155,8 +138,6 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 bool
 claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 {
-	TimestampTz now;
-
 	PreventCommandIfReadOnly(claim->every != nullptr ? "advisory.claim()"
 							 : "advisory.claim_apart()");
 	claim->claimed_at = GetCurrentTimestamp();
@@ -172,12 +153,11 @@ claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 			 Argument{IntervalPGetDatum(claim->every), INTERVALOID, claim->every == nullptr}}))
 		return false;
 
-	/* It may have waited for a transaction that rolled back: the next one is apart from now. */
-	now = GetCurrentTimestamp();
-	if (claim->every == nullptr && now - claim->window >= WAITED)
+	/* If it has waited for a transaction that rolled back, the next one must be apart from now. */
+	if (claim->every == nullptr && GetCurrentTimestamp() - claim->window >= USECS_PER_SEC / 1000)
 	{
-		claim->window = claim->claimed_at = now;
-		run_own_statement(&MOVE_CLAIM, {argument(name.key.value), time_argument(now)});
+		claim->window = claim->claimed_at = GetCurrentTimestamp();
+		run_own_statement(&MOVE_CLAIM, {argument(name.key.value), time_argument(claim->window)});
 	}
 	return true;
 }

@@ -26,16 +26,14 @@ struct WindowClaim
  * The window that contains a time, among windows of this length in microseconds, which must be
  * greater than zero.  A time up to one minute (up to half a window, if that is shorter) before a
  * window begins counts for it, because clocks differ.  Windows are counted from Monday, 2001-01-01
- * 00:00, in UTC, or on the clocks of a time zone: then the length is whole days, and a window
- * begins when its first day does.  Raises 22008 if the time is infinite, or if the window would be
- * out of range.
+ * 00:00 UTC, or in days of a time zone (a text; 0: none).  Raises 22008 if the time is infinite, or
+ * if the window would be out of range.
  */
-TimestampTz window_at(TimestampTz at, int64 length, const pg_tz *zone = nullptr);
+TimestampTz window_at(TimestampTz at, int64 length, Datum zone);
 
 /*
- * How far the windows of a time zone are from each other at least.  New data of the zone, or another
- * zone, can move their beginnings by hours; so a window that begins that near the last claimed one
- * is of the same day.
+ * The distance of days of a time zone.  New data of the zone, or another one, can move a day by
+ * hours, so one that begins that near the last claimed one is the same day.
  */
 constexpr int64 DAYS_DIFFER_BY = USECS_PER_DAY / 2;
 

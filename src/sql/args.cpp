@@ -165,21 +165,6 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-/*
- * A time zone that the server knows.  An abbreviation is none, and a number means two things:
- * SET timezone counts it to the east, POSIX to the west.
- */
-static const pg_tz *
-time_zone_argument(FunctionCallInfo fcinfo, int arg)
-{
-	const char *name = to_cstring(text_argument(fcinfo, arg, "time_zone"));
-	pg_tz	   *zone = isalpha(static_cast<unsigned char>(*name)) ? pg_tzset(name) : nullptr;
-
-	if (zone == nullptr || !pg_tz_acceptable(zone))
-		raise_invalid(psprintf("time zone \"%s\" not recognized", name));
-	return zone;
-}
-
 TimestampTz
 window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window,
 				   TimestampTz at)
@@ -189,11 +174,9 @@ window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every, const ch
 		psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval "
 				 "'1 minute', 'UTC').", window));
 
-	if (PG_ARGISNULL(arg + 2))
-		return window_at(at, length);
-	if (length % USECS_PER_DAY != 0)
+	if (!PG_ARGISNULL(arg + 2) && length % USECS_PER_DAY != 0)
 		raise_invalid(psprintf("%s must be whole days if time_zone is given", every));
-	return window_at(at, length, time_zone_argument(fcinfo, arg + 2));
+	return window_at(at, length, PG_ARGISNULL(arg + 2) ? Datum(0) : PG_GETARG_DATUM(arg + 2));
 }
 
 /*

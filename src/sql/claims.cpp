@@ -21,26 +21,14 @@ claim_name_argument(FunctionCallInfo fcinfo, By by)
 	return name;
 }
 
-/* claim(namespace, name, every, window_start, time_zone) */
-template <By by>
+/* claim(namespace, name, every, window_start, time_zone), claim_apart(namespace, name, apart) */
+template <By by, bool is_apart>
 static Datum
 claim(FunctionCallInfo fcinfo)
 {
 	LockName	name = claim_name_argument(fcinfo, by);
-	WindowClaim claim = window_argument(fcinfo, next_argument(by), "every", "window_start");
-
-	if (!claim_window(name, &claim, true))
-		PG_RETURN_NULL();
-	PG_RETURN_TIMESTAMPTZ(claim.window);
-}
-
-/* claim_apart(namespace, name, apart) */
-template <By by>
-static Datum
-claim_apart(FunctionCallInfo fcinfo)
-{
-	LockName	name = claim_name_argument(fcinfo, by);
-	WindowClaim claim = apart_argument(fcinfo, next_argument(by));
+	WindowClaim claim = is_apart ? apart_argument(fcinfo, next_argument(by))
+		: window_argument(fcinfo, next_argument(by), "every", "window_start");
 
 	if (!claim_window(name, &claim, true))
 		PG_RETURN_NULL();
@@ -75,8 +63,8 @@ shown(FunctionCallInfo fcinfo)
 	return text_datum(PG_GETARG_BOOL(1) ? text_to_cstring(PG_GETARG_TEXT_PP(0)) : HIDDEN);
 }
 
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim_apart);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim, false);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
 ADVISORY_SQL_FUNCTION(advisory_shown, shown);
