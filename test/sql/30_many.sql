@@ -106,7 +106,7 @@ SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1m
 --extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.
+--portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.
 ROLLBACK;
 \set VERBOSITY terse
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');

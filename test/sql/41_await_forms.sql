@@ -39,7 +39,7 @@ CALL advisory.await_lock('ns', 'taken', '1ms');
 --extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.
+--portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.
 \set VERBOSITY terse
 CALL advisory.await_lock('ns', 'taken', '0');
 --> ERROR:  could not obtain advisory lock "ns/taken" without waiting

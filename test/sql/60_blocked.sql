@@ -14,7 +14,7 @@ EXCEPTION WHEN lock_not_available THEN
     GET STACKED DIAGNOSTICS result = MESSAGE_TEXT, mode = PG_EXCEPTION_DETAIL,
         hint = PG_EXCEPTION_HINT;
     mode := substring(mode FROM 'repared transaction .*holds it in (\w+) mode\.$');
-    hint := substring(hint FROM 'COMMIT PREPARED ''\w+''|pg_\w+');
+    hint := substring(hint FROM 'COMMIT PREPARED ''\w+''|pg_prepared\w+');
 END $$;
 
 CREATE TABLE items (id int);
@@ -84,7 +84,7 @@ SELECT advisory.lock('billing', 'invoice:42', '0');
 --extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
---portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.
+--portable> HINT:  To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.
 -- In seconds if these are whole, and otherwise in milliseconds, rounded up.
 SELECT o.* FROM unnest(ARRAY[
     $$lock('billing', 'invoice:42', '1ms')$$, $$lock('billing', 'invoice:42', '1s')$$,

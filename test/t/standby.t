@@ -229,7 +229,7 @@ $look->run("SELECT advisory.unlock('s', 'a')");
             ORDER BY name DESC"),
         [ [ 'seen', 'of the primary', $token, 'held' ],
             [ 'expired', $primary->value('SELECT current_user'), $expired, 'expired' ] ], 'leases');
-    $look->shows("SELECT who FROM advisory.activity WHERE lock = 's/seen'", 'of the primary',
+    $look->shows("SELECT who FROM advisory.activity WHERE lock = 'lease s/seen'", 'of the primary',
         'activity shows them');
     is(advisory_locks($look), 0, 'what failed has left nothing locked');
 }
