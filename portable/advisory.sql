@@ -701,8 +701,9 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     claimed_at timestamptz,
     claimed_by text,
     role oid NOT NULL,
-    finished_at timestamptz,
-    every interval) WITH (fillfactor = 50);
+    finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
+    every interval,
+    pid integer) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
                AS namespace,
@@ -712,11 +713,24 @@ CREATE OR REPLACE VIEW advisory.claims AS
            claimed_at,
            CASE WHEN may_see OR claimed_by IS NULL THEN advisory._printable(left(claimed_by, 256))
                 ELSE hidden END AS claimed_by,
-           finished_at
+           nullif(finished_at, claimed_at) AS finished_at,
+           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL
+                     AND ((pid, key) IN (SELECT k.pid, k.key FROM advisory._keys AS k)
+                          OR (pid, advisory._slot_key(namespace, name, 0)) IN (
+                              SELECT k.pid, k.key & -16384 FROM advisory._keys AS k)) THEN 'running'
+                WHEN last_window > now + least(every / 2, '1 minute') THEN 'ahead'
+                WHEN claimed_at IS NULL THEN 'taken back'
+                WHEN finished_at IS NULL THEN 'failed'
+                ELSE 'done' END AS state,
+           every,
+           extract(epoch FROM now) - extract(epoch FROM last_window)
+               > 2.1 * extract(epoch FROM every) AS overdue,
+           NULL::timestamptz AS last_skipped_at
     FROM advisory._claims,
          LATERAL (SELECT '<insufficient privilege>',
                          pg_has_role('pg_read_all_stats', 'USAGE')
-                         OR pg_has_role(role, 'USAGE') IS TRUE) AS l (hidden, may_see)
+                         OR pg_has_role(role, 'USAGE') IS TRUE,
+                         clock_timestamp()) AS l (hidden, may_see, now)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
@@ -793,7 +807,7 @@ BEGIN
         SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
                concat_ws('@', caller, nullif(current_setting('application_name'), '')),
                quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END,
-               CASE WHEN NOT is_apart THEN _claim.every END
+               CASE WHEN NOT is_apart THEN _claim.every END, pg_backend_pid()
         FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now),
             advisory._caller() AS caller
         WHERE NOT EXISTS (
@@ -803,7 +817,8 @@ BEGIN
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
         SET last_window = EXCLUDED.last_window, window_before = c.last_window,
             claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
+            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every,
+            pid = EXCLUDED.pid
         WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT result;
     -- It may have waited for a transaction that rolled back: the next one is apart from now.
@@ -836,6 +851,22 @@ BEGIN
             AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
     RETURN FOUND;
 END $$;
+-- For the DETAIL of run(): the last claim of a name, as far as the caller may see it.
+CREATE OR REPLACE FUNCTION advisory._describe_claim(key bigint) RETURNS text
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat(
+        CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
+        coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
+        CASE WHEN pg_has_role(caller, 'pg_read_all_stats', 'USAGE')
+                  OR pg_has_role(caller, role, 'USAGE') IS TRUE
+             THEN ' by ' || advisory._printable(left(claimed_by, 256)) END,
+        CASE WHEN finished_at = claimed_at THEN ', and its work is done'
+             WHEN finished_at IS NOT NULL
+             THEN ', and finished at ' || date_trunc('second', finished_at)
+             WHEN claimed_at IS NOT NULL THEN ', and has not finished' END, '.')
+    FROM advisory._claims AS c, CAST(advisory._caller() AS name) AS caller
+    WHERE c.key = _describe_claim.key
+$$;
 -- Records the end of the caller's job, unless that had to wait for somebody who claims a later
 -- window.
 CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void
@@ -863,6 +894,7 @@ DECLARE
                        ELSE advisory._slot_key(namespace, name, 0) END;
     claimed_at timestamptz;
     reason text;
+    detail text;
 BEGIN
     PERFORM advisory._milliseconds(timeout),
             advisory._check(command, 'command'),
@@ -908,9 +940,11 @@ BEGIN
                           THEN 'window %2$s of "%1$s" or a later one is already claimed'
                           ELSE 'the last claim of "%s" is not long enough ago' END,
                      advisory._display(namespace, name), once_window);
-    PERFORM advisory._require(claimed_at IS NOT NULL OR if_busy = 'skip', '55000', reason);
     IF claimed_at IS NULL THEN
-        RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55000';
+        detail := advisory._describe_claim(advisory.key(namespace, name));
+        PERFORM advisory._require(if_busy = 'skip', '55000', reason, detail);
+        RAISE NOTICE 'command was not run because %', reason
+            USING ERRCODE = '55000', DETAIL = coalesce(detail, '');
     END IF;
     RETURN claimed_at;
 END $$;

@@ -95,10 +95,10 @@ CREATE EXTENSION advisory_ext;
 
 INSERT INTO advisory._claims (
         key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
-        every)
+        every, pid)
     SELECT
         key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
-        every
+        every, pid
     FROM ONLY advisory_portable._claims;
 INSERT INTO advisory.fences (key, token) SELECT key, token FROM ONLY advisory_portable.fences;
 INSERT INTO advisory.key_labels (key, key1, key2, label, note)

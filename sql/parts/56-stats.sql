@@ -15,7 +15,8 @@ CREATE FUNCTION advisory_internal.stats()
         hold_max interval,
         last_acquired_at timestamptz,
         stats_since timestamptz,
-        key bigint)
+        key bigint,
+        last_skipped_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_stats'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
 COMMENT ON FUNCTION advisory_internal.stats() IS 'rows of advisory.stats';

@@ -11,7 +11,8 @@ CREATE TABLE advisory._claims (
     claimed_by text,
     role oid NOT NULL,
     finished_at timestamptz,
-    every interval
+    every interval,
+    pid integer
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE advisory._claims IS 'rows of advisory.claims';
 COMMENT ON COLUMN advisory._claims.key IS 'key of the name';
@@ -30,6 +31,8 @@ COMMENT ON COLUMN advisory._claims.finished_at IS
     'when its work was done; claimed_at if that was with the claim';
 COMMENT ON COLUMN advisory._claims.every IS
     'length of the window; null if it begins when it was claimed';
+COMMENT ON COLUMN advisory._claims.pid IS
+    'process that claimed it; its job runs while it has the lock';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
 CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
@@ -37,6 +40,30 @@ CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
     AS 'MODULE_PATHNAME', 'advisory_shown'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory_internal.shown(text, boolean) IS 'a text as views show it';
+
+-- For the DETAIL of run().
+CREATE FUNCTION advisory_internal.describe_claim(claim advisory._claims, viewer oid)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT pg_catalog.concat(
+        CASE WHEN claim.every IS NULL THEN 'It'
+             ELSE pg_catalog.concat('Window ', claim.last_window) END,
+        ' was claimed ',
+        CASE WHEN claim.claimed_at IS NULL THEN 'before one that was taken back'
+             ELSE pg_catalog.concat('at ', pg_catalog.date_trunc('second', claim.claimed_at)) END,
+        CASE WHEN claim.claimed_by IS NOT NULL
+                  AND (pg_catalog.pg_has_role(viewer, 'pg_read_all_stats'::name, 'USAGE')
+                       OR pg_catalog.pg_has_role(viewer, claim.role, 'USAGE') IS TRUE)
+             THEN pg_catalog.concat(' by ', pg_catalog.left(claim.claimed_by, 256)) END,
+        CASE WHEN claim.finished_at OPERATOR(pg_catalog.=) claim.claimed_at
+             THEN ', and its work is done'
+             WHEN claim.finished_at IS NOT NULL
+             THEN pg_catalog.concat(', and finished at ',
+                                    pg_catalog.date_trunc('second', claim.finished_at))
+             WHEN claim.claimed_at IS NOT NULL THEN ', and has not finished' END, '.')
+$$;
+COMMENT ON FUNCTION advisory_internal.describe_claim(advisory._claims, oid) IS
+    'a claim as a sentence, as far as a role may see it';
 
 -- A restored dump may contain any text.
 CREATE VIEW advisory.claims AS
@@ -46,10 +73,26 @@ CREATE VIEW advisory.claims AS
            last_window,
            claimed_at,
            advisory_internal.shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
-           finished_at
-    FROM advisory._claims,
+           nullif(finished_at, claimed_at) AS finished_at,
+           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND (pid, key) IN (
+                    SELECT l.pid, l.classid::bigint << 32 | l.objid::bigint
+                    FROM pg_catalog.pg_locks AS l
+                    WHERE l.database = advisory_internal.this_database() AND l.granted
+                        AND l.locktype = 'advisory' AND l.objsubid <> 2) THEN 'running'
+                WHEN last_window > now + least(every / 2, '1 minute'::interval) THEN 'ahead'
+                WHEN claimed_at IS NULL THEN 'taken back'
+                WHEN finished_at IS NULL THEN 'failed'
+                ELSE 'done' END AS state,
+           every,
+           extract(epoch FROM now) - extract(epoch FROM last_window)
+               > 2.1 * extract(epoch FROM every) AS overdue,
+           last_skipped_at
+    FROM advisory._claims
+    LEFT JOIN (SELECT key, max(last_skipped_at) AS last_skipped_at FROM advisory_internal.stats()
+               WHERE namespace IS NOT NULL GROUP BY key) AS skipped USING (key),
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
-                    OR pg_catalog.pg_has_role(role, 'USAGE'::text) IS TRUE) AS visible (may_see)
+                    OR pg_catalog.pg_has_role(role, 'USAGE'::text) IS TRUE,
+                    pg_catalog.clock_timestamp()) AS visible (may_see, now)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
@@ -62,7 +105,14 @@ COMMENT ON COLUMN advisory.claims.claimed_at IS
     'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
 COMMENT ON COLUMN advisory.claims.finished_at IS
-    'when its work was done; null while it runs, and if it failed';
+    'when run() has finished it; null if it has not, or is of claim()';
+COMMENT ON COLUMN advisory.claims.state IS 'running, done, failed, taken back, or ahead';
+COMMENT ON COLUMN advisory.claims.every IS
+    'length of the window; null if it begins when it was claimed';
+COMMENT ON COLUMN advisory.claims.overdue IS
+    'has more than one window passed since it? null without every';
+COMMENT ON COLUMN advisory.claims.last_skipped_at IS
+    'when run() last did not run its command; null without statistics';
 
 CREATE FUNCTION advisory_internal.window(every interval, at timestamptz,
                                          time_zone text DEFAULT NULL)

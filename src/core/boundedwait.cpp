@@ -134,7 +134,11 @@ void
 count_event(const CachedName *name, Event event) noexcept
 {
 	if (NameStats *stats = stats_of_name(name))
+	{
 		stats_count(stats, event, 1);
+		if (event == Event::skipped)
+			raise_to(&stats->last_skipped_at, static_cast<uint64>(GetCurrentTimestamp()));
+	}
 }
 
 void

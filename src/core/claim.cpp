@@ -8,6 +8,7 @@
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "server/backends.h"
+#include "base/encoding.h"
 #include "base/errors.h"
 #include "shmem/sessiontable.h"
 
@@ -73,14 +74,15 @@ display_window(TimestampTz window)
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
-	" claimed_at, claimed_by, role, finished_at, every)"
-	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END, $10"
+	" claimed_at, claimed_by, role, finished_at, every, pid)"
+	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END, $10,"
+	" pg_backend_pid()"
 	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1"
 	" AND greatest(last_window, CASE WHEN $10 IS NULL THEN claimed_at END) > $9)"
 	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name,"
 	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
 	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
-	" finished_at = EXCLUDED.finished_at, every = EXCLUDED.every"
+	" finished_at = EXCLUDED.finished_at, every = EXCLUDED.every, pid = EXCLUDED.pid"
 	" WHERE greatest(c.last_window, CASE WHEN $10 IS NULL THEN c.claimed_at END) <= $9",
 	SPI_OK_INSERT, false};
 
@@ -108,6 +110,11 @@ static OwnStatement UNDO_CLAIM = {
 	" claimed_by = NULL, finished_at = NULL"
 	" WHERE key = $1 AND last_window = $2 AND claimed_at IS NOT NULL",
 	SPI_OK_UPDATE, false};
+
+static OwnStatement DESCRIBE_CLAIM = {
+	"_claims",
+	"SELECT advisory_internal.describe_claim(c, $2) FROM advisory._claims AS c WHERE key = $1",
+	SPI_OK_SELECT, true};
 
 /*
  * Run a statement that claims a window or takes that back.  Returns whether it has changed the row.
@@ -182,6 +189,19 @@ claim_undo(const LockName &name, TimestampTz window)
 	PreventCommandIfReadOnly("advisory.unclaim()");
 	return change_claim("unclaiming", name, window, &UNDO_CLAIM,
 						{argument(name.key.value), time_argument(window)});
+}
+
+char *
+describe_claim(const LockName &name)
+{
+	char	   *text = nullptr;
+
+	run_own_statement(&DESCRIBE_CLAIM, {argument(name.key.value),
+										Argument{ObjectIdGetDatum(GetUserId()), OIDOID}},
+					  [&](const OwnRow &row) { text = row.text(1); });
+	if (text != nullptr)
+		make_printable(text);
+	return text;
 }
 
 }								/* namespace advisory */

@@ -61,6 +61,9 @@ void		claim_finish(const LockName &name, const WindowClaim &claim);
  */
 bool		claim_undo(const LockName &name, TimestampTz window);
 
+/* For a DETAIL: the last claim of a name, as far as the current user may see it.  May ereport. */
+char	   *describe_claim(const LockName &name);
+
 /* A window as messages show it. */
 char	   *display_window(TimestampTz window);
 

@@ -328,11 +328,15 @@ run_job(const Job &job)
 				   display_name(job.request.name))
 		: psprintf("window %s of \"%s\" or a later one is already claimed",
 				   display_window(job.claim.window), display_name(job.request.name));
+
+	const char *detail = describe_claim(job.request.name);
+
 	if (job.skips)
-		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
+		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, detail);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("%s", what),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 set_lock_fields(job.request.name)));
 }
 

@@ -45,6 +45,7 @@ struct NameStats
 	pg_atomic_uint64 events[EVENTS];
 	Duration	wait;
 	pg_atomic_uint64 since;		/* when counting began */
+	pg_atomic_uint64 last_skipped_at;	/* 0 for never */
 };
 
 /* Call set(counter) for each of them. */

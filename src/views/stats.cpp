@@ -47,6 +47,7 @@ show_stats(ReturnSetInfo *result)
 		row.add_time(value_of(&stats.last_acquired_at));
 		row.add_time(value_of(&stats.since));
 		row.add(Int64GetDatum(name.key.value), !is_visible || is_evicted);
+		row.add_time(value_of(&stats.last_skipped_at));
 		row.put(result);
 	});
 }

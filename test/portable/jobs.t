@@ -234,6 +234,20 @@ $look->shows(q{SELECT finished_at IS NULL FROM advisory.claims WHERE name = 'apa
 $one->shows(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1', slots => 2, apart => '1 us')}, 1,
     '... and the next one runs, with slots, too');
 
+# Who may not see the claim's owner is told the rest; where the lock is another session's, the job
+# has failed.
+$one->fails(q(CALL advisory.run('jobs', 'state', 'SELECT 1/0', once_per => '1 day')), '22012',
+    'a job that fails');
+my $STATE = q(SELECT state FROM advisory.claims WHERE name = 'state');
+$two->run(q(SELECT advisory.lock('jobs', 'state')));
+$look->shows($STATE, 'failed', 'its state');
+$two->run(q(SELECT advisory.unlock('jobs', 'state')));
+for ([ $two, qr/ by jobs_nobody\@one, and has/ ], [ $other, qr/[+-]\d\d, and has/ ]) {
+    my ($session, $detail) = @$_;
+    like("@{ $session->query(q(CALL advisory.run('jobs', 'state', 'SELECT 1', once_per => '1 day'))
+        )->{warnings} }", qr/\nDETAIL:  Window .* was claimed at .*$detail not finished\.$/,
+        'what another one is told');
+}
 is_free('all of these');
 
 # The command is the caller's: role, search_path, settings.

@@ -29,13 +29,13 @@ SELECT advisory.lock('claims', 'a'), advisory.claim('claims', 'a', '1 hour', '20
 SELECT advisory.unlock('claims', 'a'); --> t
 SELECT namespace, name, key = advisory.key(namespace, name) AS is_key, last_window,
     claimed_at <= now() AS claimed, replace(claimed_by, current_user, 'ROLE') AS claimed_by,
-    finished_at = claimed_at AS finished
+    state, finished_at, every
 FROM advisory.claims ORDER BY name;
---> claims|00000000-0000-0000-0000-000000000001|t|2026-01-01 07:00:00+00|t|ROLE@claims|t
---> claims|1|t|2026-01-01 08:00:00+00|t|ROLE@claims|t
---> claims|a|t|2026-01-01 11:00:00+00|t|ROLE@claims|t
---> claims|b|t|2026-01-01 09:00:00+00|t|ROLE@claims|t
---> claims|monthly|t|2026-01-31 12:34:56.789+00|t|ROLE@claims|t
+--> claims|00000000-0000-0000-0000-000000000001|t|2026-01-01 07:00:00+00|t|ROLE@claims|done||@ 1 hour
+--> claims|1|t|2026-01-01 08:00:00+00|t|ROLE@claims|done||@ 1 hour
+--> claims|a|t|2026-01-01 11:00:00+00|t|ROLE@claims|done||@ 1 hour
+--> claims|b|t|2026-01-01 09:00:00+00|t|ROLE@claims|done||@ 1 hour
+--> claims|monthly|t|2026-01-31 12:34:56.789+00|t|ROLE@claims|done||@ 1 mon
 
 ---- In the caller's transaction
 BEGIN;
@@ -115,9 +115,9 @@ SELECT advisory.claim('claims', 'ahead', '1 month',
     clock_timestamp() + interval '1 month') IS NOT NULL AS a_month_ahead; --> t
 
 ---- Days of a time zone
--- A year of a job at each hour, in zones whose clocks change at different hours, in Havana and Cairo
--- at midnight. It starts at both times that are there twice, and after the gap instead of at a time
--- that is not there. Two schedulers start it, whose clocks are 20 s early and late.
+-- A year of a job at each hour, in zones whose clocks change at different hours, in Havana and
+-- Cairo at midnight. It starts at both times that are there twice, and after the gap instead of at
+-- a time that is not there. Two schedulers start it, whose clocks are 20 s early and late.
 SELECT CASE advisory.edition() WHEN 'portable' THEN 'advisory._window_at'
     ELSE 'advisory_internal.window' END AS window_at \gset
 CREATE TEMP TABLE firing AS
@@ -275,12 +275,15 @@ CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 month');
 --> ERROR:  apart must not have months or years
 --> DETAIL:  Months and years differ in length.
 --> HINT:  Use days or smaller units.
+-- DETAIL has times, and is for run.t.
+\set VERBOSITY terse
 CALL advisory.run('claims', 'apart', 'SELECT 1', apart => '1 hour', if_busy => 'error');
 --> ERROR:  the last claim of "claims/apart" is not long enough ago
 CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour'); --> t
 CALL advisory.run('claims', 'run apart', 'SELECT 1', apart => '1 hour');
 --> NOTICE:  command was not run because the last claim of "claims/run apart" is not long enough ago
 --> f
+\set VERBOSITY default
 
 ---- Wrong arguments
 SELECT advisory.claim(NULL, 'a', '1 hour'); --> ERROR:  namespace must not be null
@@ -365,3 +368,63 @@ SELECT advisory.unclaim('claims', 'b', 'infinity'); --> ERROR:  window_start mus
 SELECT advisory.unclaim('claims', 'b', '-infinity'); --> ERROR:  window_start must be finite
 SELECT advisory.unclaim('claims', '', '2026-01-01'); --> ERROR:  name must not be empty
 SELECT advisory.unclaim(NULL, 'b', '2026-01-01'); --> ERROR:  namespace must not be null
+
+---- What became of them
+DELETE FROM advisory._claims;
+SELECT advisory.claim('claims', 'done', '1 hour', clock_timestamp()) IS NOT NULL,
+    advisory.claim('claims', 'early', '1 hour', clock_timestamp() + interval '50 s') IS NOT NULL,
+    advisory.claim('claims', 'ahead', '1 hour', clock_timestamp() + interval '30 min') IS NOT NULL,
+    advisory.claim_apart('claims', 'apart', '1 hour') IS NOT NULL AS apart,
+    advisory.claim('claims', 'taken back', '1 day', '2026-01-01') IS NOT NULL,
+    advisory.claim('claims', 'taken back', '1 day', '2026-01-02') IS NOT NULL,
+    advisory.unclaim('claims', 'taken back', '2026-01-02'); --> t|t|t|t|t|t|t
+SELECT name, state, finished_at, every, overdue FROM advisory.claims ORDER BY name;
+--> ahead|ahead||@ 1 hour|f
+--> apart|done|||
+--> done|done||@ 1 hour|f
+--> early|done||@ 1 hour|f
+--> taken back|taken back||@ 1 day|t
+-- A window may have passed without a claim, and a tenth of one more.
+SELECT advisory.claim('overdue', name, every, clock_timestamp() - age) IS NOT NULL
+FROM (VALUES ('hour', interval '1 hour', interval '2 hours'), ('day', '1 day', '49 hours'),
+    ('month', '1 month', '62 days'), ('ages', '290000 years', '2000 years'),
+    ('late hour', '1 hour', '3 hours'), ('late day', '1 day', '3 days'),
+    ('late month', '1 month', '3 months')) AS v (name, every, age);
+--> t
+--> t
+--> t
+--> t
+--> t
+--> t
+--> t
+SELECT name, overdue FROM advisory.claims WHERE namespace = 'overdue' ORDER BY name;
+--> ages|f
+--> day|f
+--> hour|f
+--> late day|t
+--> late hour|t
+--> late month|t
+--> month|f
+-- Jobs: while they run, and then.
+CREATE TEMP TABLE seen (name text, state text);
+CALL advisory.run('claims', 'job', 'INSERT INTO seen SELECT name, state FROM advisory.claims
+    WHERE name = $$job$$', once_per => '1 hour'); --> t
+CALL advisory.run('claims', 'slots', 'INSERT INTO seen SELECT name, state FROM advisory.claims
+    WHERE name = $$slots$$', slots => 2, apart => '1 hour'); --> t
+SELECT * FROM seen ORDER BY name;
+--> job|running
+--> slots|running
+\set VERBOSITY terse
+CALL advisory.run('claims', 'failed', 'SELECT 1/0', once_per => '1 hour');
+--> ERROR:  division by zero
+CALL advisory.run('claims', 'ahead', 'SELECT 1', if_busy => 'skip', apart => '1 min');
+--> NOTICE:  command was not run because the last claim of "claims/ahead" is not long enough ago
+--> f
+SELECT name, state, finished_at >= claimed_at AS finished, overdue,
+    last_skipped_at BETWEEN claimed_at AND clock_timestamp() AS skipped
+FROM advisory.claims WHERE name IN ('job', 'slots', 'failed', 'ahead') ORDER BY name;
+--extension> ahead|ahead||f|t
+--portable> ahead|ahead||f|
+--> failed|failed||f|
+--> job|done|t|f|
+--> slots|done|t||

@@ -480,16 +480,19 @@ sub is_claimed ($expected, $what) {
 sub finished {
     return $look->value(q{SELECT CASE WHEN finished_at >= claimed_at
         AND claimed_at <= clock_timestamp() THEN 'finished' WHEN finished_at IS NULL
-        THEN 'not finished' END FROM advisory.claims WHERE name = 'nightly'});
+        THEN 'not finished' END || ', ' || state FROM advisory.claims WHERE name = 'nightly'});
 }
 my $SKIPPED = 'NOTICE:  command was not run because window 2026-01-01 .* of "jobs/nightly"';
-my $CLAIMED = qr{^$SKIPPED or a later one is already claimed\n?$};
+my $TIME = qr{\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d};
+my $WAS = qr{Window $TIME was claimed at $TIME};
+my $CLAIMED =
+    qr{^$SKIPPED or a later one is already claimed\nDETAIL:  $WAS by \w+(@\w+)?, and finished at $TIME\.\n?$};
 next_window();
 $look->run('TRUNCATE done', 'SELECT advisory.stats_reset()');
 close_gate();
 waits($look, $one, once('SELECT passes_gate($_$once$_$)'));
 is_claimed(1, 'while the command runs');
-is(finished(), 'not finished', 'while the command runs, claims says so');
+is(finished(), 'not finished, running', 'while the command runs, claims says so');
 is($look->value(q{SELECT namespace || '/' || name || ' by ' || claimed_by FROM advisory.claims
         WHERE name = 'nightly'}),
     $look->value(q{SELECT 'jobs/nightly by ' || concat_ws('@', usename, nullif(application_name,
@@ -497,7 +500,7 @@ is($look->value(q{SELECT namespace || '/' || name || ' by ' || claimed_by FROM a
 skips('once per window: while it runs', $two, ", once_per => '1 hour'");
 open_gate();
 $one->returns(1, 'once per window: it has run');
-is(finished(), 'finished', 'once per window: claims says that it has finished');
+is(finished(), 'finished, done', 'once per window: claims says that it has finished');
 is_free('once per window: after it');
 $result = $two->query(once('SELECT passes_gate($_$again$_$)'));
 is($result->{value}, 0, 'once per window: then nobody else runs it');
@@ -509,6 +512,7 @@ is("$result->{state}|$result->{schema}/$result->{constraint}", '55000|jobs/night
 like($result->{message},
     qr{^window 2026-01-01 .* of "jobs/nightly" or a later one is already claimed$},
     'which says so');
+like($result->{detail}, qr{^$WAS by .*, and finished at $TIME\.$}, '... and what became of it');
 is_free('once per window: after the error');
 is(done(), 'once', 'it ran once');
 $look->shows(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}, 2,
@@ -560,9 +564,28 @@ for my $what (sort keys %ends) {
     is_free("once per window, $what");
     # The command is parsed before anything is taken.
     is_claimed($what ne 'a syntax error', "once per window, $what");
-    is(finished(), 'not finished', "once per window, $what: claims says that it has not finished")
+    is(finished(), 'not finished, failed', "once per window, $what: claims says that it has not finished")
         if $what ne 'a syntax error';
 }
+# That somebody else has the lock now does not make it run. Who may not see the claim's owner is
+# told the rest.
+$two->run(q{SELECT advisory.lock('jobs', 'nightly')});
+is(finished(), 'not finished, failed', 'a lock that another session takes later is not that job');
+$two->run(q{SELECT advisory.unlock('jobs', 'nightly')});
+{
+    $look->run('CREATE ROLE advisory_runner LOGIN');
+    my $other = session(role => 'advisory_runner');
+    $result = $other->query(once('SELECT 1'));
+    like("@{$result->{warnings}}", qr{\nDETAIL:  $WAS, and has not finished\.\n?$},
+        'another role is not told who has claimed it');
+    $other->shows(q{SELECT state, name FROM advisory.claims WHERE state = 'failed'},
+        'failed|<insufficient privilege>', '... and sees that something has failed');
+    leave($look, $other);
+    $look->run('DROP ROLE advisory_runner');
+}
+$look->shows(q{SELECT last_skipped_at BETWEEN claimed_at AND clock_timestamp() FROM advisory.claims
+    WHERE name = 'nightly'}, 1, 'claims says when it was last skipped');
+
 
 # The window is that of the call, however long it waits for the lock.
 $look->run(q{SELECT advisory.lock('jobs', 'waits')});
@@ -600,18 +623,18 @@ $look->run('CREATE TABLE at_commit (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)'
     COMMIT; PERFORM pg_sleep(0); COMMIT; END$$');
 next_window();
 $one->shows(once('CALL commits()'), 1, 'a command that commits');
-is(finished(), 'finished', 'has finished');
+is(finished(), 'finished, done', 'has finished');
 next_window();
 $one->fails(once('INSERT INTO at_commit VALUES (1), (1)'), '23505',
     'a command that fails at its commit');
-is(finished(), 'not finished', 'has not');
+is(finished(), 'not finished, failed', 'has not');
 next_window();
 $result = $one->query(once('SET TRANSACTION READ ONLY; SELECT 1'));
 is($result->{value}, 1, 'a command that ends in a READ ONLY transaction has run');
 my $END = 'the end of window 2026-01-01 .* of "jobs/nightly"';
 like("@{$result->{warnings}}",
     qr{^WARNING:  $END is not recorded, because the transaction is read-only}, 'with a warning');
-is(finished(), 'not finished', 'as its end cannot be recorded');
+is(finished(), 'not finished, failed', 'as its end cannot be recorded');
 my $LATER = "SELECT advisory.claim('jobs', 'nightly', '1 hour',
     '2026-01-01 00:00+00'::timestamptz + interval '%s hours')";
 for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
@@ -649,7 +672,7 @@ for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
         $two->run('ROLLBACK') if $what =~ /does not commit/;
         next_window();
         $one->shows(once('SELECT 1'), 1, "$level: ... and the next window runs");
-        is(finished(), 'finished', "$level: ... and finishes");
+        is(finished(), 'finished, done', "$level: ... and finishes");
     }
 }
 $one->run('RESET default_transaction_isolation');
