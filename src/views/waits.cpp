@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
@@ -224,25 +223,6 @@ show_waits(ReturnSetInfo *result)
 	});
 }
 
-/* A query on one line, palloc'd; or null. */
-static char *
-one_line(const char *query)
-{
-	StringInfo	line = makeStringInfo();
-
-	if (query == nullptr)
-		return nullptr;
-	for (; *query != '\0'; query++)
-	{
-		if (!scanner_isspace(*query))
-			appendStringInfoChar(line, *query);
-		else if (line->len > 0 && line->data[line->len - 1] != ' ')
-			appendStringInfoChar(line, ' ');
-	}
-	make_printable(line->data);
-	return line->data;
-}
-
 /* As in pg_stat_activity. */
 static const char *
 backend_type_of(const PgBackendStatus &backend)
@@ -318,7 +298,7 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(session.backend != nullptr ? backend_type_of(*session.backend) : nullptr);
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
-		row.add_text(one_line(session.is_hidden ? HIDDEN : session.query));
+		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
 		row.add(Int64GetDatum(decode_tag(lock.tag).key.value), !disagree[&lock - entries.entries]);
 		row.put(result);
 	});
