@@ -120,7 +120,7 @@ end_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
+	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by)), false));
 }
 
 template <By by>
@@ -128,10 +128,10 @@ static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
-	bool		is_any = PG_ARGISNULL(next_argument(by));
+	int64		token = PG_ARGISNULL(next_argument(by))
+		? ANY_TOKEN : token_argument(fcinfo, next_argument(by));
 
-	PG_RETURN_BOOL(lease_break(name, is_any
-							   ? ANY_TOKEN : token_argument(fcinfo, next_argument(by))));
+	PG_RETURN_BOOL(lease_end(name, token, true));
 }
 
 template <By by>

@@ -24,7 +24,7 @@ lock(FunctionCallInfo fcinfo)
 
 	check_scope(fcinfo, scope);
 	if (on_failure == OnFailure::say)
-		PG_RETURN_BOOL(lock_try(request, timeout));
+		PG_RETURN_BOOL(lock_take(request, timeout) == Outcome::granted);
 	lock_must(request, timeout);
 	PG_RETURN_BOOL(true);
 }
@@ -128,7 +128,7 @@ acquire(FunctionCallInfo fcinfo)
 	check_scope(fcinfo, scope);
 	if (on_failure == OnFailure::raise)
 		PG_RETURN_INT32(lock_must(request, timeout));
-	if (!lock_try(request, timeout, &slot))
+	if (lock_take(request, timeout, &slot) != Outcome::granted)
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(slot);
 }

@@ -191,13 +191,13 @@ show_waits(ReturnSetInfo *result)
 		bool		is_key = has_key(tag.kind);
 		VisibleName name = waits.names.of(lock);
 		VisibleSession session = waits.backends.of(lock);
-		auto	   *path = static_cast<int *>(palloc(sizeof(int) * (line.depth + 1)));
+		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
 		Row			row;
 
-		path[line.depth] = session.pid;
+		path[line.depth] = Int32GetDatum(session.pid);
 		for (const Session *step = &line; step->depth > 0; step = step->above)
-			path[step->depth - 1] = session_pid(*step->above->lock);
-		row.add_int32(path[0]);
+			path[step->depth - 1] = Int32GetDatum(session_pid(*step->above->lock));
+		row.add(path[0]);
 		row.add_int32(line.depth);
 		row.add_int32_array(path, line.depth + 1);
 		row.add_int32(session.pid);
