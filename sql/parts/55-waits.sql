@@ -52,31 +52,86 @@ COMMENT ON COLUMN advisory.waits.key2 IS
     'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
--- The lock is known by its name, which is a part of the text; or stands between the two texts.
+-- What the lines of wait_tree() say: the columns of waits, and more.  A row with left_out stands for
+-- so many lines.  The lock is known by its name, which is a part of the text; or stands between the
+-- two texts.
 CREATE FUNCTION advisory_internal.wait_tree()
     RETURNS TABLE (
+        root_pid integer,
+        depth integer,
+        path integer[],
+        pid integer,
+        waits_for_pid integer,
+        namespace text,
+        name text,
+        key bigint,
+        mode text,
+        waited interval,
+        state text,
+        application_name text,
+        query text,
+        key1 integer,
+        key2 integer,
+        lock_objsubid integer,
+        left_out integer,
         before_lock text,
         after_lock text,
         datid oid,
         high integer,
         low integer,
-        objsubid integer)
+        objsubid integer,
+        gid text,
+        role text,
+        is_waiting boolean,
+        in_state interval,
+        awaited text,
+        lease text,
+        other_holders integer)
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory_internal.wait_tree() IS 'lines of advisory.wait_tree()';
 
+-- 4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
+--   4712 app@web waits for billing/invoice:42 exclusive 12 s
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100
 BEGIN ATOMIC
-    SELECT concat(before_lock, advisory_internal.unnamed(
-               objsubid, high, low,
-               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
-               is_label), after_lock)
-    FROM advisory_internal.wait_tree() WITH ORDINALITY AS line (
-        before_lock, after_lock, datid, high, low, objsubid, number)
+    SELECT concat(repeat('  ', depth), CASE WHEN left_out > 0
+        THEN concat(
+            CASE WHEN getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8'
+                 THEN convert_from(E'\\xe280a6', 'UTF8')
+                 ELSE '...'
+            END, ' and ', left_out, ' more', ', the longest' || wait_age)
+        ELSE concat(
+            CASE WHEN gid IS NOT NULL THEN concat('prepared transaction "', gid, '"')
+                 WHEN pid = 0 THEN 'a prepared transaction'
+                 ELSE pid::text
+            END,
+            CASE pid WHEN 0 THEN ' of ' ELSE ' ' END || role,
+            CASE WHEN role IS NULL AND application_name <> '' THEN ' ' END,
+            '@' || nullif(application_name, ''),
+            CASE WHEN is_waiting THEN ' waits for ' ELSE ' holds ' END,
+            before_lock,
+            advisory_internal.unnamed(
+                objsubid, high, low,
+                (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+                is_label),
+            after_lock, ' ', mode, wait_age,
+            CASE WHEN NOT is_waiting THEN ', ' || state || concat(state_age, awaited) END,
+            lease,
+            CASE depth WHEN 0 THEN ', in a cycle with ' || waits_for_pid END,
+            CASE WHEN other_holders > 0
+                 THEN concat(' (and ', other_holders, ' more holder',
+                             CASE WHEN other_holders > 1 THEN 's' END, ')')
+            END)
+        END)
+    FROM advisory_internal.wait_tree() WITH ORDINALITY
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-    ORDER BY number;
+    CROSS JOIN LATERAL (SELECT ' ' || trunc(extract(epoch FROM waited)) || ' s',
+                               ' ' || trunc(extract(epoch FROM in_state)) || ' s')
+        AS age (wait_age, state_age)
+    ORDER BY ordinality;
 END;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';

@@ -309,7 +309,8 @@ CREATE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_blocker(%s, %L);', b.pid, shown.lock)
            END AS remedy,
            backend_type, client_addr,
-           advisory_internal.cut(left(query, 1000), 90) AS query
+           advisory_internal.cut(left(advisory_internal.printable(ltrim(regexp_replace(
+               query, E'[ \\t\\n\\r\\v\\f]+', ' ', 'g'))), 1000), 90) AS query
     FROM advisory_internal.blockers() AS b
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)

@@ -131,7 +131,9 @@ extern "C" {
 #include <math.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <new>
 #include <string_view>
+#include <tuple>
 #include <utility>

@@ -140,14 +140,9 @@ struct Row
 	{
 		add(Int64GetDatum(value));
 	}
-	void		add_int32_array(const int *items, int item_count)
+	void		add_int32_array(Datum *items, int item_count)
 	{
-		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1),
-																  MCXT_ALLOC_HUGE));
-
-		for (int i = 0; i < item_count; i++)
-			datums[i] = Int32GetDatum(items[i]);
-		add(PointerGetDatum(construct_array(datums, item_count, INT4OID, sizeof(int32), true,
+		add(PointerGetDatum(construct_array(items, item_count, INT4OID, sizeof(int32), true,
 											TYPALIGN_INT)));
 	}
 	/* Null for a time of 0. */

@@ -267,12 +267,6 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 	return outcome;
 }
 
-bool
-lock_try(const LockRequest &request, Timeout timeout, int *slot)
-{
-	return lock_take(request, timeout, slot) == Outcome::granted;
-}
-
 int
 lock_must(const LockRequest &request, Timeout timeout)
 {

@@ -36,9 +36,6 @@ struct PoolState;
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* Is it granted? */
-bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
-
 /*
  * The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for
  * a lock.

@@ -405,8 +405,8 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	return lease_row_renew(lease, ttl);
 }
 
-static bool
-end(const LockName &name, int64 token, bool of_any_role)
+bool
+lease_end(const LockName &name, int64 token, bool of_any_role)
 {
 	LeaseRow	lease;
 	CachedName *cached;
@@ -422,18 +422,6 @@ end(const LockName &name, int64 token, bool of_any_role)
 		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
 				  Min(lease.ends_at, GetCurrentTimestamp()));
 	return true;
-}
-
-bool
-lease_end(const LockName &name, int64 token)
-{
-	return end(name, token, false);
-}
-
-bool
-lease_break(const LockName &name, int64 token)
-{
-	return end(name, token, true);
 }
 
 void

@@ -55,14 +55,11 @@ Outcome		lease_take(Lease *lease, Timeout timeout);
 /* Renew the lease.  Returns when it expires; 0 if it is lost.  ttl 0 keeps the present TTL. */
 TimestampTz lease_renew(const LockName &name, int64 token, int64 ttl);
 
-/* End the lease, and its lock_delay.  False if it is lost. */
-bool		lease_end(const LockName &name, int64 token);
-
 /*
- * The same for a lease of any role.  ANY_TOKEN ends the present one, whatever its token; false if
- * there is none.
+ * End the lease, and its lock_delay.  False if it is lost; with of_any_role, the role that took it
+ * does not matter.  ANY_TOKEN ends the present one, whatever its token; false if there is none.
  */
-bool		lease_break(const LockName &name, int64 token);
+bool		lease_end(const LockName &name, int64 token, bool of_any_role);
 
 constexpr int64 ANY_TOKEN = 0;
 

@@ -98,29 +98,23 @@ read_lock_and_slots(Key key)
  * By lock; for each lock its holders, then a semaphore's queue by the time of the waits, then the
  * lock manager's queue.
  */
-static int
-compare_entries(const void *a, const void *b) noexcept
-{
-	auto	   *entry_a = static_cast<const LockEntry *>(a);
-	auto	   *entry_b = static_cast<const LockEntry *>(b);
-	int			result = compare_locktags(&entry_a->tag, &entry_b->tag);
-
-	if (result == 0)
-		result = static_cast<int>(entry_b->granted) - static_cast<int>(entry_a->granted);
-	if (result == 0)
-		result = static_cast<int>(entry_b->is_head) - static_cast<int>(entry_a->is_head);
-	if (result == 0 && entry_a->is_head && entry_a->wait_start != entry_b->wait_start)
-		result = entry_a->wait_start < entry_b->wait_start ? -1 : 1;
-	/* Keep the order in which they stood before, which is the lock manager's. */
-	return result != 0 ? result : entry_a->first_blocker - entry_b->first_blocker;
-}
-
 void
 sort_slot_entries(LockEntries *found)
 {
+	auto		rank = [](const LockEntry &entry) {
+		return std::make_tuple(!entry.granted, !entry.is_head,
+							   entry.is_head ? entry.wait_start : 0, entry.first_blocker);
+	};
+
+	/* Keep the order in which they stand, which is the lock manager's. */
 	for (int i = 0; i < found->count; i++)
 		found->entries[i].first_blocker = i;
-	qsort(found->entries, found->count, sizeof(LockEntry), compare_entries);
+	std::sort(found->entries, found->entries + found->count,
+			  [&](const LockEntry &a, const LockEntry &b) {
+		int			order = compare_locktags(&a.tag, &b.tag);
+
+		return order != 0 ? order < 0 : rank(a) < rank(b);
+	});
 }
 
 LockEntries

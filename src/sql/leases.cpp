@@ -1,6 +1,6 @@
 /*
  * sql/leases.cpp
- *		SQL: leases.
+ *		SQL: leases, and the rows of advisory.leases, from which advisory.activity has them, too.
  */
 #include "base/pg.h"
 
@@ -10,6 +10,7 @@
 #include "core/errors.h"
 #include "core/lease.h"
 #include "server/backends.h"
+#include "views/visiblename.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -119,7 +120,7 @@ end_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
+	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by)), false));
 }
 
 template <By by>
@@ -127,10 +128,10 @@ static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
-	bool		is_any = PG_ARGISNULL(next_argument(by));
+	int64		token = PG_ARGISNULL(next_argument(by))
+		? ANY_TOKEN : token_argument(fcinfo, next_argument(by));
 
-	PG_RETURN_BOOL(lease_break(name, is_any
-							   ? ANY_TOKEN : token_argument(fcinfo, next_argument(by))));
+	PG_RETURN_BOOL(lease_end(name, token, true));
 }
 
 template <By by>
@@ -143,6 +144,40 @@ check_lease(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(true);
 }
 
+static void
+show_leases(ReturnSetInfo *result)
+{
+	int			count;
+	const LeaseRow *leases = lease_rows_read(&count);
+	TimestampTz now = GetCurrentTimestamp();
+
+	show_each(count, [&](int i) {
+		const LeaseRow &lease = leases[i];
+		bool		is_visible = may_see_role(lease.role);
+		const char *state = now >= lease.ends_at ? "expired"
+			: lease.is_restarted ? "restarted" : "held";
+		Row			row;
+
+		row.add_text(is_visible ? lease.ns : HIDDEN);
+		row.add_text(is_visible ? lease.name : HIDDEN);
+		row.add_text(is_visible ? lease.owner : HIDDEN);
+		row.add(Int64GetDatum(lease.token), !lease.is_mine());
+		row.add_text(state);
+		row.add_interval(lease.ttl);
+		row.add_time(lease.acquired_at);
+		row.add_time(lease.renewed_at);
+		row.add_time(lease.ends_at);
+		row.add_interval(Max(lease.ends_at - now, 0));
+		row.add_int64(lease.renewals);
+		/*
+		 * The key of a name that can be guessed tells the name, and no lock in pg_locks shows it.
+		 */
+		row.add(Int64GetDatum(lease.key.value), !is_visible);
+		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
+		row.put(result);
+	});
+}
+
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
@@ -150,5 +185,6 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
+ADVISORY_SQL_FUNCTION(advisory_leases, rows_function<show_leases>);
 
 }								/* namespace advisory */

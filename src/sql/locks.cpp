@@ -1,6 +1,6 @@
 /*
  * sql/locks.cpp
- *		SQL: taking, releasing and asking about one lock; its key.
+ *		SQL: taking, releasing and asking about one lock, or a slot of a semaphore; its key.
  */
 #include "base/pg.h"
 
@@ -24,7 +24,7 @@ lock(FunctionCallInfo fcinfo)
 
 	check_scope(fcinfo, scope);
 	if (on_failure == OnFailure::say)
-		PG_RETURN_BOOL(lock_try(request, timeout));
+		PG_RETURN_BOOL(lock_take(request, timeout) == Outcome::granted);
 	lock_must(request, timeout);
 	PG_RETURN_BOOL(true);
 }
@@ -103,6 +103,63 @@ key_of_lock(FunctionCallInfo fcinfo)
 	PG_RETURN_INT64(lock_argument(fcinfo, by).key.value);
 }
 
+/*
+ * ---- Slots ----
+ *
+ * The number of slots takes the place of a lock function's timeout, and the timeout follows it.
+ */
+
+template <By by>
+static LockRequest
+slot_request(FunctionCallInfo fcinfo, Scope scope)
+{
+	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope,
+					   slot_number_argument(fcinfo, next_argument(by), "slots")};
+}
+
+template <By by, Scope scope, OnFailure on_failure>
+static Datum
+acquire(FunctionCallInfo fcinfo)
+{
+	LockRequest request = slot_request<by>(fcinfo, scope);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+	int			slot;
+
+	check_scope(fcinfo, scope);
+	if (on_failure == OnFailure::raise)
+		PG_RETURN_INT32(lock_must(request, timeout));
+	if (lock_take(request, timeout, &slot) != Outcome::granted)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32(slot);
+}
+
+template <By by>
+static Datum
+await_acquire(FunctionCallInfo fcinfo)
+{
+	LockRequest request = slot_request<by>(fcinfo, Scope::session);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+
+	check_scope(fcinfo, Scope::session);
+	return row_made_first<int32>(fcinfo, [&]() {
+		return await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
+	});
+}
+
+template <By by>
+static Datum
+release(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+	int			slot = NO_SLOT;
+
+	if (!PG_ARGISNULL(next_argument(by)))
+		slot = slot_number_argument(fcinfo, next_argument(by), "slot");
+	PG_RETURN_BOOL(slot_release(name, slot));
+}
+
+/* ---- What SQL calls ---- */
+
 /* The same by key: with a label to take the lock, without one to release it or to ask about it. */
 #define ADVISORY_SQL_FUNCTIONS(verb, implementation, by_key, ...) \
 	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
@@ -135,5 +192,11 @@ ADVISORY_SQL_FUNCTIONS(terminate_holder, terminate, By::key);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_hold_count, hold_count);
 ADVISORY_SQL_FUNCTION(advisory_key_name, key_of_name_alone);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_key, key_of_lock);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_acquire, acquire, Scope::session, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_xact_acquire, acquire, Scope::transaction, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_acquire, acquire, Scope::session, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_xact_acquire, acquire, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_acquire, await_acquire);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_release, release);
 
 }								/* namespace advisory */

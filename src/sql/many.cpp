@@ -140,7 +140,7 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 
 			CHECK_FOR_INTERRUPTS();
 			hash_search(seen, &request.name.key.value, HASH_ENTER, &is_repeated);
-			if (is_repeated || !lock_try(request, Timeout{0}, &slot))
+			if (is_repeated || lock_take(request, Timeout{0}, &slot) != Outcome::granted)
 				continue;
 			taken[taken_count] = Taken{request, slot};
 			taken_count = taken_count + 1;

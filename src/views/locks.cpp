@@ -155,10 +155,10 @@ LockRows::finish(Row *row, const LockEntry &entry)
 		row->add_null();
 	else
 	{
-		auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entry.blocker_count + 1)));
+		auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (entry.blocker_count + 1)));
 
 		for (int i = 0; i < entry.blocker_count; i++)
-			pids[i] = list_nth_int(entries.blockers, entry.first_blocker + i);
+			pids[i] = Int32GetDatum(list_nth_int(entries.blockers, entry.first_blocker + i));
 		row->add_int32_array(pids, entry.blocker_count);
 	}
 	row->add_reference(gid);

@@ -1,13 +1,14 @@
 /*
  * views/readable.cpp
  *		What the SQL of the views needs and SQL does not have: to read a table only if that is
- *		possible at once, and some functions of texts and bytes.
+ *		possible at once, names of roles, and some functions of texts and bytes.
  */
 #include "base/pg.h"
 
 #include "base/encoding.h"
 #include "base/errors.h"
 #include "base/sqlfunction.h"
+#include "server/backends.h"
 
 namespace advisory
 {
@@ -97,6 +98,17 @@ this_database(FunctionCallInfo)
 	PG_RETURN_OID(MyDatabaseId);
 }
 
+/* role_name(role oid): null if there is none, or if the lock table is full. */
+static Datum
+name_of_role(FunctionCallInfo fcinfo)
+{
+	const char *name = role_name(PG_GETARG_OID(0));
+
+	if (name == nullptr)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(text_datum(name));
+}
+
 /* printable(text): the same with ? for control characters. */
 static Datum
 printable(FunctionCallInfo fcinfo)
@@ -126,6 +138,7 @@ crc32(FunctionCallInfo fcinfo)
 
 ADVISORY_SQL_FUNCTION(advisory_readable, readable);
 ADVISORY_SQL_FUNCTION(advisory_this_database, this_database);
+ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_printable, printable);
 ADVISORY_SQL_FUNCTION(advisory_bytes_of, bytes_of);
 ADVISORY_SQL_FUNCTION(advisory_crc32, crc32);

@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
@@ -16,7 +15,6 @@
 namespace advisory
 {
 
-static constexpr int INDENT = 2;	/* columns of the text for each level of depth */
 static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
 /* Who waits for whom, and what is shown of sessions and locks. */
@@ -28,55 +26,7 @@ struct Waits
 	Backends	backends;
 };
 
-/* ---- Rows ---- */
-
-/* The rows of advisory.waits. */
-static void
-show_waits(ReturnSetInfo *result)
-{
-	Waits		waits;
-
-	show_each(list_length(waits.trees.lines), [&](int i) {
-		const Session &line = waits.trees.line(i);
-		const LockEntry &lock = *line.lock;
-		bool		is_other = !is_advisory(lock.tag);
-		DecodedTag	tag = decode_tag(lock.tag);
-		bool		is_key = has_key(tag.kind);
-		VisibleName name = waits.names.of(lock);
-		VisibleSession session = waits.backends.of(lock);
-		auto	   *path = static_cast<int *>(palloc(sizeof(int) * (line.depth + 1)));
-		Row			row;
-
-		path[line.depth] = session.pid;
-		for (const Session *step = &line; step->depth > 0; step = step->above)
-			path[step->depth - 1] = session_pid(*step->above->lock);
-		row.add_int32(path[0]);
-		row.add_int32(line.depth);
-		row.add_int32_array(path, line.depth + 1);
-		row.add_int32(session.pid);
-		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0),
-				line.blocker == nullptr);
-		row.add_text(name.ns);
-		row.add_text(name.name);
-		row.add(Int64GetDatum(tag.key.value), !is_key);
-		row.add_text(lockmode_name(lock.tag, lock.lockmode));
-		row.add_age(lock.wait_start, waits.now);
-		row.add_text(session.state);
-		row.add_text(session.application);
-		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
-		row.add(Int32GetDatum(tag.key1), is_other || is_key);
-		row.add(Int32GetDatum(tag.key2), is_other || is_key);
-		row.add(Int32GetDatum(tag.objsubid), is_other);
-		row.put(result);
-	});
-}
-
-/*
- * ---- Text ----
- *
- *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
- *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
- */
+/* ---- Locks as text ---- */
 
 /* A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()). */
 struct Line
@@ -93,21 +43,6 @@ struct Line
 		add_tag_columns(*row, unnamed);
 	}
 };
-
-static void
-append_session(StringInfo out, const VisibleSession &session)
-{
-	if (session.gid != nullptr)
-		appendStringInfo(out, "prepared transaction \"%s\"", session.gid);
-	else if (session.pid == 0)
-		appendStringInfoString(out, "a prepared transaction");
-	else
-		appendStringInfo(out, "%d", session.pid);
-	if (session.role != nullptr)
-		appendStringInfo(out, "%s%s", session.pid != 0 ? " " : " of ", session.role);
-	if (session.application != nullptr && session.application[0] != '\0')
-		appendStringInfo(out, "%s@%s", session.role != nullptr ? "" : " ", session.application);
-}
 
 /*
  * A lock that is not advisory: a relation or row by name if it is in this database, otherwise as
@@ -179,23 +114,16 @@ append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
 		appendStringInfoString(out, " in a dropped database");
 }
 
-/* Add the owner and the end of the lease, which is not held by a session. */
-static void
-append_lease(StringInfo out, Key key)
+/* The owner and the end of the lease, which is not held by a session; palloc'd, or null. */
+static const char *
+holder_of_lease(Key key)
 {
-	if (const LeaseRow *lease = lease_row_read_now(key))
-		appendStringInfo(out, ", which %s holds until %s",
-						 may_see_role(lease->role) ? lease->owner : "another owner",
-						 timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
-}
+	const LeaseRow *lease = lease_row_read_now(key);
 
-/* " 12 s", or nothing if the time is unknown. */
-static void
-append_age(StringInfo out, TimestampTz time, TimestampTz now)
-{
-	if (time != 0 && time != DT_NOEND)
-		appendStringInfo(out, " " INT64_FORMAT " s",
-						 Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
+	return lease == nullptr ? nullptr :
+		psprintf(", which %s holds until %s",
+				 may_see_role(lease->role) ? lease->owner : "another owner",
+				 timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
 }
 
 /*
@@ -214,94 +142,85 @@ wait_of_root(const VisibleSession &session, const LockEntry &hold)
 	return psprintf(", waits for %s (%s)", event, pgstat_get_wait_event_type(wait));
 }
 
-static void
-append_line(Line *out_line, const Session &line, Waits *waits)
-{
-	StringInfo	out = out_line->text;
-	const LockEntry &lock = *line.lock;
-	VisibleSession session = waits->backends.of(lock);
-	int			others = line.depth > 0 ? waits->trees.count_holders(line) - 1 : 0;
+/* ---- Rows ---- */
 
-	append_session(out, session);
-	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
-	append_lock(out_line, lock, &waits->names);
-	appendStringInfo(out, " %s", lockmode_name(lock.tag, lock.lockmode));
-	append_age(out, lock.wait_start, waits->now);
-	if (!lock.is_waiting() && session.state != nullptr)
-	{
-		appendStringInfo(out, ", %s", session.state);
-		append_age(out, session.state_start, waits->now);
-		appendStringInfoString(out, wait_of_root(session, lock));
-	}
-	if (lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId)
-		append_lease(out, decode_tag(lock.tag).key);
-	if (line.depth == 0 && line.blocker != nullptr)
-		appendStringInfo(out, ", in a cycle with %d", session_pid(*line.blocker));
-	if (others > 0)
-		appendStringInfo(out, " (and %d more holder%s)", others, others > 1 ? "s" : "");
+/* Add what only a line of wait_tree() says. */
+static void
+add_line_columns(Row *row, const Session &line, const VisibleSession &session, Waits *waits)
+{
+	const LockEntry &lock = *line.lock;
+	Line		text;
+
+	append_lock(&text, lock, &waits->names);
+	text.add_to(row);
+	row->add_text(session.gid);
+	row->add_text(session.role);
+	row->add_bool(lock.is_waiting());
+	row->add_age(session.state_start, waits->now);
+	row->add_text(wait_of_root(session, lock));
+	row->add_text(lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
+				  ? holder_of_lease(decode_tag(lock.tag).key) : nullptr);
+	row->add_int32(line.depth > 0 ? waits->trees.count_holders(line) - 1 : 0);
 }
 
-/* The lines of advisory.wait_tree(). */
+/*
+ * The rows of advisory.waits; or what the lines of wait_tree() are made from.  Each of those takes
+ * one line, or all lines that are left out under a session: further waiters, and those below them.
+ */
+template <bool as_lines>
 static void
-show_wait_tree(ReturnSetInfo *result)
+show_waits(ReturnSetInfo *result)
 {
 	Waits		waits;
 	const WaitTrees &trees = waits.trees;
-	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 &&
-		pg_get_client_encoding() == PG_UTF8;
 	int			next = 0;
 
-	/*
-	 * Each row takes one line, or all lines that are left out under a session: further waiters, and
-	 * those below them.
-	 */
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
-		TimestampTz longest = DT_NOEND;
-		Row			row;
+		const LockEntry &lock = *line.lock;
+		TimestampTz wait_start = start_of_wait(lock);
 
 		if (i < next)
 			return;
-		next = i + 1;
+		for (next = i + 1; as_lines && line.place >= SHOWN_WAITERS &&
+			 next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
+			wait_start = Min(wait_start, start_of_wait(*trees.line(next).lock));
 
-		Line		out_line;
-		StringInfo	out = out_line.text;
+		bool		is_other = !is_advisory(lock.tag);
+		DecodedTag	tag = decode_tag(lock.tag);
+		bool		is_key = has_key(tag.kind);
+		VisibleName name = waits.names.of(lock);
+		VisibleSession session = waits.backends.of(lock);
+		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
+		Row			row;
 
-		appendStringInfoSpaces(out, INDENT * line.depth);
-		if (line.place < SHOWN_WAITERS)
-			append_line(&out_line, line, &waits);
-		else
+		path[line.depth] = Int32GetDatum(session.pid);
+		for (const Session *step = &line; step->depth > 0; step = step->above)
+			path[step->depth - 1] = Int32GetDatum(session_pid(*step->above->lock));
+		row.add(path[0]);
+		row.add_int32(line.depth);
+		row.add_int32_array(path, line.depth + 1);
+		row.add_int32(session.pid);
+		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0),
+				line.blocker == nullptr);
+		row.add_text(name.ns);
+		row.add_text(name.name);
+		row.add(Int64GetDatum(tag.key.value), !is_key);
+		row.add_text(lockmode_name(lock.tag, lock.lockmode));
+		row.add_age(wait_start != DT_NOEND ? wait_start : 0, waits.now);
+		row.add_text(session.state);
+		row.add_text(session.application);
+		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
+		row.add(Int32GetDatum(tag.key1), is_other || is_key);
+		row.add(Int32GetDatum(tag.key2), is_other || is_key);
+		row.add(Int32GetDatum(tag.objsubid), is_other);
+		if (as_lines)
 		{
-			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth;
-				 next++)
-				longest = Min(longest, start_of_wait(*trees.line(next).lock));
-			appendStringInfo(out, "%s and %d more", has_ellipsis ? "…" : "...", next - i);
-			if (longest != DT_NOEND)
-				appendStringInfoString(out, ", the longest");
-			append_age(out, longest, waits.now);
+			row.add_int32(line.place < SHOWN_WAITERS ? 0 : next - i);
+			add_line_columns(&row, line, session, &waits);
 		}
-		out_line.add_to(&row);
 		row.put(result);
 	});
-}
-
-/* A query on one line, palloc'd; or null. */
-static char *
-one_line(const char *query)
-{
-	StringInfo	line = makeStringInfo();
-
-	if (query == nullptr)
-		return nullptr;
-	for (; *query != '\0'; query++)
-	{
-		if (!scanner_isspace(*query))
-			appendStringInfoChar(line, *query);
-		else if (line->len > 0 && line->data[line->len - 1] != ' ')
-			appendStringInfoChar(line, ' ');
-	}
-	make_printable(line->data);
-	return line->data;
 }
 
 /* As in pg_stat_activity. */
@@ -379,14 +298,14 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(session.backend != nullptr ? backend_type_of(*session.backend) : nullptr);
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
-		row.add_text(one_line(session.is_hidden ? HIDDEN : session.query));
+		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
 		row.add(Int64GetDatum(decode_tag(lock.tag).key.value), !disagree[&lock - entries.entries]);
 		row.put(result);
 	});
 }
 
 ADVISORY_SQL_FUNCTION(advisory_blockers, rows_function<show_blockers>);
-ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree>);
+ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits<false>>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_waits<true>>);
 
 }								/* namespace advisory */

@@ -31,12 +31,11 @@ compare_waiting(const ListCell *a, const ListCell *b)
 {
 	const LockEntry *wait_a = static_cast<Session *>(lfirst(a))->lock;
 	const LockEntry *wait_b = static_cast<Session *>(lfirst(b))->lock;
-	TimestampTz start_a = start_of_wait(*wait_a);
-	TimestampTz start_b = start_of_wait(*wait_b);
 
-	if (start_a != start_b)
-		return start_a < start_b ? -1 : 1;
-	return wait_a < wait_b ? -1 : wait_a > wait_b;
+	if (wait_a == wait_b)
+		return 0;
+	return std::make_pair(start_of_wait(*wait_a), wait_a) <
+		std::make_pair(start_of_wait(*wait_b), wait_b) ? -1 : 1;
 }
 
 /*
@@ -80,28 +79,12 @@ waits_for(const Session *session, const Session *other) noexcept
 	return session == other;
 }
 
-/* A holder, and since when it has the slot. */
-struct Holder
-{
-	const LockEntry *entry;
-	TimestampTz since;
-};
-
-static int
-compare_holders(const void *a, const void *b)
-{
-	const auto *holder_a = static_cast<const Holder *>(a);
-	const auto *holder_b = static_cast<const Holder *>(b);
-
-	if (holder_a->since != holder_b->since)
-		return holder_a->since < holder_b->since ? -1 : 1;
-	return holder_a->entry < holder_b->entry ? -1 : holder_a->entry > holder_b->entry;
-}
-
 /* Request.holders of this waiter. */
 List *
 WaitTrees::find_holders(const LockEntry &waiter)
 {
+	/* A holder, and since when it has the slot. */
+	using Holder = std::pair<TimestampTz, const LockEntry *>;
 	auto	   *found = static_cast<Holder *>(palloc(sizeof(Holder) * entries.count));
 	int			count = 0;
 	Bitmapset  *seen = nullptr;
@@ -110,16 +93,18 @@ WaitTrees::find_holders(const LockEntry &waiter)
 	visit_holders(entries, waiter, [&](const LockEntry &holder) {
 		TimestampTz acquired_at = waiter.is_head ? holds.find(holder).hold.acquired_at : 0;
 
-		found[count++] = {&holder, acquired_at != 0 ? acquired_at : DT_NOEND};
+		found[count++] = {acquired_at != 0 ? acquired_at : DT_NOEND, &holder};
 		return true;
 	});
-	qsort(found, count, sizeof(Holder), compare_holders);
+	std::sort(found, found + count);
 	for (int i = 0; i < count; i++)
 	{
-		if (bms_is_member(found[i].entry->leader_number, seen))
+		const LockEntry *holder = found[i].second;
+
+		if (bms_is_member(holder->leader_number, seen))
 			continue;
-		seen = bms_add_member(seen, found[i].entry->leader_number);
-		holders = lappend(holders, const_cast<LockEntry *>(found[i].entry));
+		seen = bms_add_member(seen, holder->leader_number);
+		holders = lappend(holders, const_cast<LockEntry *>(holder));
 	}
 	pfree(found);
 	bms_free(seen);
