@@ -63,7 +63,8 @@ BEGIN
             ALTER TABLE advisory._claims
                 ALTER role TYPE oid USING coalesce(to_regrole(quote_ident(role)), 0);
         END IF;
-        ALTER TABLE advisory._claims ADD COLUMN IF NOT EXISTS every interval;
+        ALTER TABLE advisory._claims
+            ADD COLUMN IF NOT EXISTS every interval, ADD COLUMN IF NOT EXISTS pid integer;
         PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
         FROM (SELECT oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
               UNION ALL

@@ -151,7 +151,7 @@ like(install(), qr/^$/, '... and it can be installed again');
     my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
     $owner->run($claim, 'DROP VIEW advisory.claims',
         'ALTER TABLE advisory._claims ALTER role TYPE text USING role::regrole::text,
-            DROP COLUMN every',
+            DROP COLUMN every, DROP COLUMN pid',
         'DROP FUNCTION advisory.claim(text, text, interval, timestamptz, text)',
         'CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
                 window_start timestamptz DEFAULT NULL)
