@@ -334,7 +334,8 @@ BEGIN
     IF holder.is_waiting THEN
         hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
     ELSIF FOUND AND holder.pid IS NULL THEN
-        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.';
+        hint := 'To see the prepared transaction that holds it: '
+                'SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
         hint := concat(
             hint, ' To end that session: SELECT advisory.terminate_holder'
