@@ -335,7 +335,8 @@ BEGIN
     IF holder.is_waiting THEN
         hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
     ELSIF FOUND AND holder.pid IS NULL THEN
-        hint := 'To see the prepared transaction that holds it: SELECT * FROM pg_catalog.pg_prepared_xacts.';
+        hint := 'To see the prepared transaction that holds it: '
+                'SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
         hint := concat(
             hint, ' To end that session: SELECT advisory.terminate_holder'
@@ -1281,7 +1282,8 @@ CREATE OR REPLACE VIEW advisory._edges AS
                    AS has_holder
         FROM advisory._entry AS e),
     edge AS MATERIALIZED (
-        -- If a holder is in the way, the other waiters, perhaps thousands, do not matter.
+        -- If a holder is in the way, the other waiters, perhaps thousands, do not matter.  Each
+        -- session is in the way once, however many slots it has.
         SELECT w.e AS waiter, b.e AS blocker, w.session, b.session AS above,
                count(*) FILTER (WHERE b.granted) OVER of_waiter AS holders,
                row_number() OVER (
@@ -1294,7 +1296,9 @@ CREATE OR REPLACE VIEW advisory._edges AS
         FROM (SELECT DISTINCT ON (session) *, (e).blocked_by FROM entry
               WHERE NOT granted
               ORDER BY session, (e).wait_start) AS w
-        JOIN entry AS b ON b.tag = w.tag AND b.session <> w.session
+        JOIN (SELECT DISTINCT ON (tag, session, granted, mode) * FROM entry
+              ORDER BY tag, session, granted, mode, (e).slot) AS b
+            ON b.tag = w.tag AND b.session <> w.session
             AND b.granted >= w.has_holder AND b.pid = ANY (w.blocked_by)
         WHERE NOT (w.mode = 'shared' AND b.mode = 'shared')
         WINDOW of_waiter AS (PARTITION BY w.session)),

@@ -258,6 +258,8 @@ $owner->run(
     $slots[0]->run("SELECT pg_advisory_lock$third");
     is_deeply($look->rows('SELECT blocked_by FROM advisory.locks WHERE pid = ?', $head->pid),
         [ [ [ sort { $a <=> $b } @held ] ] ], 'who has two slots stands once in blocked_by');
+    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
+        qr/and 1 more holder\)/, '... and is one holder, also if many have many slots');
     $slots[0]->run("SELECT pg_advisory_unlock$third");
     $owner->run(q(DELETE FROM advisory.key_labels WHERE label = 'mail/smtp'));
     $look->shows(q(SELECT count(*) FROM advisory.holders('mail', 'smtp')
