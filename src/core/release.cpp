@@ -28,32 +28,49 @@ warn_not_mine(const LockName &name, const char *message, const char *detail, con
 	return false;
 }
 
+/* The locks that a call has released although the transaction has written under them. */
+struct EarlyReleases
+{
+	int			count = 0;
+	LockName	first;
+};
+
 /*
- * Release session-level holds of a lock in one mode.  Obeys advisory_ext.unlock_before_commit if
- * the session keeps none that excludes as much, as a transaction-level one.
+ * Release session-level holds of a lock in one mode.  It is early if the transaction has written,
+ * and the session keeps no hold that excludes as much, as a transaction-level one.
  */
 static int64
-release_holds(const LockName &name, Mode mode, int64 count)
+release_holds(const LockName &name, Mode mode, int64 count, EarlyReleases *early)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	HeldLock   *held = held_find(tag, mode);
-	bool		is_early = setting::unlock_before_commit == ALLOWED_WARN && count > 0 &&
-		held != nullptr && has_written_since(held);
+	bool		has_written = count > 0 && held != nullptr && has_written_since(held);
 
 	held_release(tag, mode, count, name.by_name());
-	if (!is_early || is_held_by_me(tag, mode) || is_held_by_me(tag, Mode::exclusive))
-		return count;
+	if (has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive) &&
+		early->count++ == 0)
+		early->first = name;
+	return count;
+}
 
-	char	   *shown = display_lock(name);
+/* Obeys advisory_ext.unlock_before_commit, with one WARNING for all. */
+static void
+warn_early(const EarlyReleases &early)
+{
+	if (early.count == 0 || setting::unlock_before_commit == ALLOWED_ON)
+		return;
+
+	bool		is_one = early.count == 1;
 
 	ereport(WARNING,
-			(errmsg("advisory lock \"%s\" is released before what was written under it is "
-					"committed", shown),
+			(errmsg("advisory lock \"%s\"%s released before what was written under %s is committed",
+					display_lock(early.first),
+					is_one ? " is" : psprintf(" and %d more are", early.count - 1),
+					is_one ? "it" : "them"),
 			 errdetail("Until COMMIT others see the old rows, also whoever takes the lock now."),
 			 errhint("Release it after COMMIT, or take it with advisory.xact_lock(). To allow it, "
 					 "SET advisory_ext.unlock_before_commit = on."),
-			 set_lock_fields(name)));
-	return count;
+			 set_lock_fields(early.first)));
 }
 
 bool
@@ -61,10 +78,12 @@ lock_release(const LockName &name, Mode mode)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	LockCounts	counts = lock_counts(tag, mode);
+	EarlyReleases early;
 
 	if (counts.session > 0)
 	{
-		release_holds(name, mode, 1);
+		release_holds(name, mode, 1, &early);
+		warn_early(early);
 		log_ended_holds();
 		return true;
 	}
@@ -122,9 +141,11 @@ lock_release_all(const LockName &name)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	int64		released = 0;
+	EarlyReleases early;
 
 	for (Mode mode : ALL_MODES)
-		released += release_holds(name, mode, lock_counts(tag, mode).session);
+		released += release_holds(name, mode, lock_counts(tag, mode).session, &early);
+	warn_early(early);
 	log_ended_holds();
 	return released;
 }
@@ -133,6 +154,7 @@ int64
 lock_release_namespace(std::string_view ns)
 {
 	int64		released = 0;
+	EarlyReleases early;
 
 	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head;
 		 node = next)
@@ -151,9 +173,10 @@ lock_release_namespace(std::string_view ns)
 				name.name = held->name->name();
 			released += held->semaphore != nullptr
 				? held_release(held->tag, held->mode, held->session_by_name, true)
-				: release_holds(name, held->mode, held->session_by_name);
+				: release_holds(name, held->mode, held->session_by_name, &early);
 		}
 	}
+	warn_early(early);
 	log_ended_holds();
 	return released;
 }

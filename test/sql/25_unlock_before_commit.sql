@@ -64,6 +64,11 @@ SELECT advisory.unlock_all('early', ARRAY['list']);
 SELECT advisory.unlock_all('early');
 --> WARNING:  advisory lock "early/rest" is released before what was written under it is committed
 --> 2
+SELECT count(advisory.lock('early', 'n' || n)) FROM generate_series(1, 300) AS n; --> 300
+UPDATE regress_early SET n = 13;
+SELECT advisory.unlock_all('early');
+--> WARNING:  advisory lock "early/n1" and 299 more are released before what was written under them is committed
+--> 300
 ROLLBACK;
 
 ---- In a function, in one statement, and in a procedure that commits
