@@ -8,7 +8,6 @@
  */
 #include "base/pg.h"
 
-#include "base/errors.h"
 #include "base/guc.h"
 #include "core/acquire.h"
 #include "core/boundedwait.h"

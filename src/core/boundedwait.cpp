@@ -25,7 +25,7 @@
 #include "core/boundedwait.h"
 #include "core/errors.h"
 #include "core/held.h"
-#include "server/client.h"
+#include "server/latch.h"
 #include "server/locallock.h"
 #include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"

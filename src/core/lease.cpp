@@ -11,7 +11,6 @@
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "core/token.h"
-#include "server/client.h"
 #include "server/latch.h"
 #include "server/locallock.h"
 #include "server/locktable.h"

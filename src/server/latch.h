@@ -1,6 +1,6 @@
 /*
  * server/latch.h
- *		Sleeping until another process wakes this one.
+ *		Sleeping until another process wakes this one, and looking for the client after it.
  *
  * Nothing else uses the server's latches, which PostgreSQL 20 may replace with interrupts.
  *
@@ -10,6 +10,11 @@
  * sleep may end early, and what a session waits for must be looked at after each one.
  */
 #pragma once
+
+extern "C" {
+/* As in libpq/libpq.h, which needs the header files of GSSAPI if the server was built with it. */
+extern bool pq_check_connection(void);
+}
 
 namespace advisory
 {
@@ -24,6 +29,23 @@ sleep_until_woken(int64 milliseconds, uint32 wait_event)
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 static_cast<long>(milliseconds), wait_event);
 	ResetLatch(MyLatch);
+}
+
+/*
+ * End the session (FATAL, 08006) if its client has closed the connection, or has died; handle other
+ * interrupts, too.  A session notices that by itself only when it reads or writes, unless
+ * client_connection_check_interval is set.  Call this after a wait, so that nothing is granted to a
+ * client that is gone.  It may reset the latch.
+ */
+inline void
+check_client()
+{
+	if (MyProcPort != nullptr && WaitEventSetCanReportClosed() && !pq_check_connection())
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+	}
+	CHECK_FOR_INTERRUPTS();
 }
 
 /* Wake the process with this number in the server's array of processes. */

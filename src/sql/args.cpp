@@ -302,11 +302,11 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	ArrayType  *array = form == ListForm::array ? PG_GETARG_ARRAYTYPE_P(1)
 		: DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)),
 												  TEXTOID, -1));
+	Oid			type = ARR_ELEMTYPE(array);
 
-	names.element_type = ARR_ELEMTYPE(array);
-	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements,
-					  &nulls, &names.count);
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, &names.elements, &nulls,
+					  &names.count);
 
 	names.locks =
 		static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
@@ -316,9 +316,9 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("%s must not be null", name_or_id(names.element_type)),
+					 errmsg("%s must not be null", name_or_id(type)),
 					 errdetail("Element %d of the list is null.", i + 1)));
-		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], names.element_type));
+		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], type));
 	}
 	return names;
 }

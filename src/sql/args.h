@@ -44,7 +44,6 @@ struct LockNames
 	LockName   *locks;
 	Datum	   *elements;		/* the array's own elements, in its order */
 	int			count;
-	Oid			element_type;
 };
 
 /*

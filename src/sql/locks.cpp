@@ -165,26 +165,19 @@ release(FunctionCallInfo fcinfo)
 	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
 	ADVISORY_SQL_FUNCTION(advisory_##verb##_key, implementation<by_key, ##__VA_ARGS__>)
 
-ADVISORY_SQL_FUNCTIONS(lock, lock, By::labelled_key, Mode::exclusive, Scope::session,
-					   OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(lock_shared, lock, By::labelled_key, Mode::shared, Scope::session,
-					   OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction,
-					   OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction,
-					   OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(try_lock, lock, By::labelled_key, Mode::exclusive, Scope::session,
-					   OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_lock_shared, lock, By::labelled_key, Mode::shared, Scope::session,
-					   OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction,
-					   OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_xact_lock_shared, lock, By::labelled_key, Mode::shared,
-					   Scope::transaction, OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(await_lock, await, By::labelled_key, Mode::exclusive);
-ADVISORY_SQL_FUNCTIONS(await_lock_shared, await, By::labelled_key, Mode::shared);
-ADVISORY_SQL_FUNCTIONS(unlock, unlock, By::key, Mode::exclusive);
-ADVISORY_SQL_FUNCTIONS(unlock_shared, unlock, By::key, Mode::shared);
+/* The same in both modes. */
+#define ADVISORY_SQL_MODE_FUNCTIONS(verb, implementation, by_key, ...) \
+	ADVISORY_SQL_FUNCTIONS(verb, implementation, by_key, Mode::exclusive, ##__VA_ARGS__); \
+	ADVISORY_SQL_FUNCTIONS(verb##_shared, implementation, by_key, Mode::shared, ##__VA_ARGS__)
+
+ADVISORY_SQL_MODE_FUNCTIONS(lock, lock, By::labelled_key, Scope::session, OnFailure::raise);
+ADVISORY_SQL_MODE_FUNCTIONS(xact_lock, lock, By::labelled_key, Scope::transaction,
+							OnFailure::raise);
+ADVISORY_SQL_MODE_FUNCTIONS(try_lock, lock, By::labelled_key, Scope::session, OnFailure::say);
+ADVISORY_SQL_MODE_FUNCTIONS(try_xact_lock, lock, By::labelled_key, Scope::transaction,
+							OnFailure::say);
+ADVISORY_SQL_MODE_FUNCTIONS(await_lock, await, By::labelled_key);
+ADVISORY_SQL_MODE_FUNCTIONS(unlock, unlock, By::key);
 ADVISORY_SQL_FUNCTIONS(holds, holds, By::key);
 ADVISORY_SQL_FUNCTIONS(is_locked, is_locked, By::key);
 ADVISORY_SQL_FUNCTIONS(holders, holders, By::key);

@@ -5,7 +5,6 @@
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/errors.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"

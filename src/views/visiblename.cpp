@@ -39,20 +39,14 @@ VisibleNames::of(const LockEntry &entry)
 
 /* In double quotes, like an identifier, so that it cannot be mistaken for a name. */
 static char *
-quoted(const char *text)
+quoted(const char *label)
 {
-	StringInfoData out;
+	Datum		inside = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID,
+												 CStringGetTextDatum(label),
+												 CStringGetTextDatum("\""),
+												 CStringGetTextDatum("\"\""));
 
-	initStringInfo(&out);
-	appendStringInfoChar(&out, '"');
-	for (; *text != '\0'; text++)
-	{
-		if (*text == '"')
-			appendStringInfoChar(&out, '"');
-		appendStringInfoChar(&out, *text);
-	}
-	appendStringInfoChar(&out, '"');
-	return out.data;
+	return psprintf("\"%s\"", TextDatumGetCString(inside));
 }
 
 char *

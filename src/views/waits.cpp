@@ -7,7 +7,6 @@
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
-#include "server/waitgraph.h"
 #include "shmem/slotlocks.h"
 #include "views/visiblename.h"
 #include "views/waittrees.h"
