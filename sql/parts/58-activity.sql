@@ -264,8 +264,7 @@ CREATE FUNCTION advisory_internal.blockers()
         transaction xid,
         backend_type text,
         client_addr inet,
-        query text,
-        disagreed_key bigint)
+        query text)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -285,11 +284,12 @@ CREATE VIEW advisory.blockers AS
            -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
            -- the database may have put before pg_catalog.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
-           CASE WHEN disagreed_key IS NOT NULL
+           CASE WHEN kind = 'semaphore'
+                     AND b.key IN (SELECT s.key FROM advisory.semaphores AS s WHERE slots_disagree)
                 -- Whoever has the slot may be right.
                 THEN format('SELECT pid, granted, slots FROM advisory.locks '
                             'WHERE key OPERATOR(pg_catalog.=) %s; '
-                            '-- they give different numbers of slots', disagreed_key)
+                            '-- they give different numbers of slots', b.key)
                 WHEN b.gid IS NOT NULL
                 THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
                     || ';'

@@ -231,40 +231,11 @@ backend_type_of(const PgBackendStatus &backend)
 		: GetBackendTypeDesc(backend.st_backendType);
 }
 
-/* For each of the entries: do those who use its semaphore give different numbers of slots? */
-static bool *
-find_disagreements(const LockEntries &found, HoldReader *holds)
-{
-	auto	   *disagree = static_cast<bool *>(palloc0(found.count + 1));
-	int			next;
-
-	for (int first = 0; first < found.count; first = next)
-	{
-		int			least = MAX_SLOTS;
-		int			most = 0;
-
-		for (next = first; next < found.count; next++)
-		{
-			const LockEntry &entry = found.entries[next];
-			int			slots = entry.granted ? holds->find(entry).hold.slots : entry.slots;
-
-			if (next > first && !is_same_semaphore(entry.tag, found.entries[first].tag))
-				break;
-			least = Min(least, slots > 0 ? slots : MAX_SLOTS);
-			most = Max(most, slots);
-		}
-		memset(disagree + first, most > least, next - first);
-	}
-	return disagree;
-}
-
 /* The rows that advisory.blockers is made from. */
 static void
 show_blockers(ReturnSetInfo *result)
 {
 	Waits		waits;
-	const LockEntries &entries = waits.trees.entries;
-	const bool *disagree = find_disagreements(entries, &waits.names.holds);
 
 	show_each(list_length(waits.trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
@@ -298,7 +269,6 @@ show_blockers(ReturnSetInfo *result)
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
-		row.add(Int64GetDatum(decode_tag(lock.tag).key.value), !disagree[&lock - entries.entries]);
 		row.put(result);
 	});
 }
