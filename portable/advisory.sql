@@ -653,6 +653,23 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
     every interval,
     pid integer) WITH (fillfactor = 50);
+-- An older file had fewer columns.  Its functions, with fewer arguments, would be called as well.
+DO $$
+DECLARE
+    old regprocedure;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute
+                   WHERE attrelid = 'advisory._claims'::regclass AND attname = 'pid') THEN
+        ALTER TABLE advisory._claims ADD every interval, ADD pid integer;
+    END IF;
+    FOR old IN
+        SELECT oid FROM pg_proc
+        WHERE pronamespace = 'advisory'::regnamespace AND 'time_zone' <> ALL (proargnames)
+            AND proname IN ('claim', 'run', '_claim', '_begin_job', '_window')
+    LOOP
+        EXECUTE 'DROP ROUTINE ' || old;
+    END LOOP;
+END $$;
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
                AS namespace,

@@ -111,6 +111,18 @@ SKIP: {
     is(install(), '', '... nor to the file');
 }
 
+# An older file had other columns and arguments.
+$owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
+    'DROP VIEW advisory.claims', 'ALTER TABLE advisory._claims DROP every, DROP pid',
+    map { "CREATE $_ LANGUAGE sql AS 'SELECT NULL::timestamptz'" }
+        'FUNCTION advisory.claim(namespace text, name text, every interval,
+            window_start timestamptz DEFAULT NULL) RETURNS timestamptz',
+    'PROCEDURE advisory.run(namespace text, name text, command text, timeout interval)');
+is(install(), '', 'it is installed over an older one');
+$owner->shows(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01'),
+        (SELECT state FROM advisory.claims WHERE name = 'a')), 'NULL|done', '... whose claims stay');
+$owner->shows(q(CALL advisory.run('older', 'a', 'SELECT 1', '0')), 1, '... and whose functions go');
+
 # ---- Gone ----------------------------------------------------------------------------------------
 
 $owner->run('DROP SCHEMA advisory CASCADE');
