@@ -101,8 +101,8 @@ $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
             window_start timestamptz DEFAULT NULL) RETURNS timestamptz',
     'PROCEDURE advisory.run(namespace text, name text, command text, timeout interval)');
 is(install(), '', 'it is installed over an older one');
-$owner->shows(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01'),
-        (SELECT state FROM advisory.claims WHERE name = 'a')), 'NULL|done', '... whose claims stay');
+$owner->shows(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01'), (SELECT state
+    FROM advisory.claims WHERE name = 'a')), 'NULL|done', '... whose claims stay');
 $owner->shows(q(CALL advisory.run('older', 'a', 'SELECT 1', '0')), 1, '... and whose functions go');
 
 # ---- Names and settings --------------------------------------------------------------------------
