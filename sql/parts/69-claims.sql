@@ -54,7 +54,8 @@ CREATE FUNCTION advisory_internal.describe_claim(claim advisory._claims, viewer 
         CASE WHEN claim.claimed_by IS NOT NULL
                   AND (pg_catalog.pg_has_role(viewer, 'pg_read_all_stats'::name, 'USAGE')
                        OR pg_catalog.pg_has_role(viewer, claim.role, 'USAGE') IS TRUE)
-             THEN pg_catalog.concat(' by ', pg_catalog.left(claim.claimed_by, 256)) END,
+             THEN pg_catalog.concat(' by ', advisory_internal.shown(
+                pg_catalog.left(claim.claimed_by, 256), true)) END,
         CASE WHEN claim.finished_at OPERATOR(pg_catalog.=) claim.claimed_at
              THEN ', and its work is done'
              WHEN claim.finished_at IS NOT NULL

@@ -8,7 +8,6 @@
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "server/backends.h"
-#include "base/encoding.h"
 #include "base/errors.h"
 #include "shmem/sessiontable.h"
 
@@ -199,8 +198,6 @@ describe_claim(const LockName &name)
 	run_own_statement(&DESCRIBE_CLAIM, {argument(name.key.value),
 										Argument{ObjectIdGetDatum(GetUserId()), OIDOID}},
 					  [&](const OwnRow &row) { text = row.text(1); });
-	if (text != nullptr)
-		make_printable(text);
 	return text;
 }
 

@@ -87,6 +87,9 @@ my @cases = (
     { call => q(CALL advisory.run('n', 'a', 'SELECT 1')), alone => 1 },
     { call => q(CALL advisory.run('n', 'a', 'SELECT 1', slots => 3)), alone => 1 },
     { call => q(CALL advisory.run('n', 'a', 'SELECT 1', once_per => '1 hour')), alone => 1 },
+    { before => q(SELECT advisory.claim('n', 'a', '1 hour', '2026-01-01')), call => q(CALL
+        advisory.run('n', 'a', 'SELECT 1', once_per => '1 h', once_window => '2026-01-01')),
+        alone => 1 },
     { call => q(CALL advisory.run('taken', 'lock', 'SELECT 1', if_busy => 'error')), alone => 1 },
     # Beyond a session
     { before => q(SELECT advisory.xact_lock('n', 'a')),

@@ -163,7 +163,8 @@ CREATE TEMP TABLE planned AS
                          '_is_name', '_unnamed']),
         ('s', 'u', ARRAY['_key_labels', '_database_keys', '_table_in_key', '_owners_here',
                          '_range_uses', '_known_as']),
-        ('s', 's', ARRAY['_cut', '_this_database', '_describe_claim', 'version'])) AS p(volatility, parallel, names);
+        ('s', 's', ARRAY['_cut', '_this_database', '_describe_claim', 'version']))
+        AS p(volatility, parallel, names);
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions LEFT JOIN planned USING (name)
     WHERE (provolatile, proparallel) IS DISTINCT FROM
           (coalesce(volatility, 'v')::"char", coalesce(parallel, 'u')::"char") $$,
@@ -172,8 +173,8 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name = '_known_as' AND procost > 100 $$, 'known_as() is cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name NOT IN ('key', '_window', '_crc32', '_bytes_of', '_printable', '_this_database',
-    '_is_name', '_shown', '_describe_claim', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure',
-    'can_fit', 'max_locks_for', 'fenced', 'edition', 'version') AND prokind = 'f'
+    '_is_name', '_shown', '_describe_claim', '_known_as', '_cut', '_locks_handler', 'stats_reset',
+    '_pressure', 'can_fit', 'max_locks_for', 'fenced', 'edition', 'version') AND prokind = 'f'
     AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$,

@@ -3,7 +3,7 @@
 -- functions and views of advisory.
 -- (31_search_path_extension has what only the extension has.)
 \ir search_path_trap.psql
-SELECT plan(32);
+SELECT plan(34);
 
 ---- The trap works
 
@@ -44,6 +44,9 @@ SELECT is(pg_temp.trapped(statement), 'untouched', statement) FROM unnest(ARRAY[
     $$SELECT advisory.unlock_all('tap', 'a'), advisory.unlock_all('tap', ARRAY['b'])$$,
     $$SELECT advisory.claim('tap', 'a', '1 hour', '2026-01-01 00:00+00')$$,
     $$SELECT advisory.claim('tap', 'a', '1 hour'), advisory.claim('tap', 'a', '1 hour')$$,
+    $$SELECT advisory.claim('tap', 'b', '1 day', time_zone => 'Asia/Tokyo'),
+        advisory.claim_apart('tap', 'c', '1 hour')$$,
+    'SELECT * FROM advisory.claims',
     $$SELECT advisory.terminate_holder('tap', 'a', 0)$$]) AS statement;
 SELECT is(pg_temp.trapped($$ SELECT advisory.lock('tap', 'prepared', '1ms') $$),
           '55P03 could not obtain advisory lock "tap/prepared" within 1 ms',

@@ -77,6 +77,9 @@ my @CALLS = (
     q(CALL advisory.await_acquire('a', 'w', 2)), q(CALL advisory.run('a', 'run', 'SELECT 1')),
     q(CALL advisory.run('a', 'run2', 'SELECT 1', once_per => '1 day')),
     q(SELECT advisory.claim('a', 'b', '1 day')), q(SELECT advisory.check_token('a', 'b', 5)),
+    q(SELECT advisory.claim('a', 'c', '1 day', time_zone => 'Asia/Tokyo')),
+    q(SELECT advisory.claim_apart('a', 'd', '1 day')),
+    (q(CALL advisory.run('a', 'run3', 'SELECT 1', apart => '1 day'))) x 2,
     q(SELECT * FROM advisory.holders('a', 'w')),
     map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys
         pressure claims fences wait_tree()));
@@ -88,6 +91,19 @@ for my $call (@CALLS) {
         or diag "$result->{state} $said";
 }
 $caller->run('SELECT pg_catalog.pg_advisory_unlock_all()');
+
+# ---- An older file -------------------------------------------------------------------------------
+
+$owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
+    'DROP VIEW advisory.claims', 'ALTER TABLE advisory._claims DROP every, DROP pid',
+    map { "CREATE $_ LANGUAGE sql AS 'SELECT NULL::timestamptz'" }
+        'FUNCTION advisory.claim(namespace text, name text, every interval,
+            window_start timestamptz DEFAULT NULL) RETURNS timestamptz',
+    'PROCEDURE advisory.run(namespace text, name text, command text, timeout interval)');
+is(install(), '', 'it is installed over an older one');
+$owner->shows(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01'), (SELECT state
+    FROM advisory.claims WHERE name = 'a')), 'NULL|done', '... whose claims stay');
+$owner->shows(q(CALL advisory.run('older', 'a', 'SELECT 1', '0')), 1, '... and whose functions go');
 
 # ---- Names and settings --------------------------------------------------------------------------
 

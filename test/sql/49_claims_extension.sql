@@ -163,6 +163,8 @@ UPDATE advisory._claims SET namespace = E'a\nb', name = repeat('x', 2000), claim
     || repeat('y', 300) WHERE last_window = '2026-01-01 11:00+00';
 SELECT namespace, length(name), replace(claimed_by, 'yyyyyyyyyy', '+') FROM advisory.claims
     WHERE last_window = '2026-01-01 11:00+00'; --> a?b|1024|?[31m+++++++++++++++++++++++++y
+SELECT substring(advisory_internal.describe_claim(c, 'regress_claimer'::regrole), 'by .{9}')
+FROM advisory._claims AS c WHERE last_window = '2026-01-01 11:00+00'; --> by ?[31myyyy
 DROP ROLE regress_claims_other;
 DROP ROLE regress_claimer;
 DELETE FROM advisory._claims;
