@@ -186,14 +186,10 @@ name_reset_stats()
 NameTableState
 name_table_state()
 {
-	auto		value = [](pg_atomic_uint64 *counter) {
-		return static_cast<int64>(pg_atomic_read_u64(counter));
-	};
-
 	if (!has_name_table())
 		return NameTableState{};
-	return NameTableState{true, name_table->live_count, value(&name_table->evicted),
-		value(&name_table->not_stored), value(&name_table->collisions)};
+	return NameTableState{true, name_table->live_count, value_of(&name_table->evicted),
+		value_of(&name_table->not_stored), value_of(&name_table->collisions)};
 }
 
 }								/* namespace advisory */

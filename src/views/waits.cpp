@@ -236,23 +236,21 @@ static bool *
 find_disagreements(const LockEntries &found, HoldReader *holds)
 {
 	auto	   *disagree = static_cast<bool *>(palloc0(found.count + 1));
-	int			next;
 
-	for (int first = 0; first < found.count; first = next)
+	for (int first = 0, next = 0; first < found.count; first = next)
 	{
+		const LOCKTAG &tag = found.entries[first].tag;
 		int			least = MAX_SLOTS;
 		int			most = 0;
 
-		for (next = first; next < found.count; next++)
+		do
 		{
-			const LockEntry &entry = found.entries[next];
+			const LockEntry &entry = found.entries[next++];
 			int			slots = entry.granted ? holds->find(entry).hold.slots : entry.slots;
 
-			if (next > first && !is_same_semaphore(entry.tag, found.entries[first].tag))
-				break;
 			least = Min(least, slots > 0 ? slots : MAX_SLOTS);
 			most = Max(most, slots);
-		}
+		} while (next < found.count && is_same_semaphore(found.entries[next].tag, tag));
 		memset(disagree + first, most > least, next - first);
 	}
 	return disagree;
