@@ -52,9 +52,9 @@ COMMENT ON COLUMN advisory.waits.key2 IS
     'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
--- What the lines of wait_tree() say: the columns of waits, and more.  A row with left_out stands for
--- so many lines.  The lock is known by its name, which is a part of the text; or stands between the
--- two texts.
+-- What the lines of wait_tree() say: the columns of waits, and more.  A row with left_out stands
+-- for so many lines.  The lock is known by its name, which is a part of the text; or stands between
+-- the two texts.
 CREATE FUNCTION advisory_internal.wait_tree()
     RETURNS TABLE (
         root_pid integer,

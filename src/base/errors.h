@@ -32,18 +32,15 @@ catch_error(MemoryContext context)
 	return error;
 }
 
-/* No error has it. */
-constexpr int NO_SQLSTATE = -1;
-
 /*
  * Run body() in an internal subtransaction, and return what it returns.  If that is false, the
- * subtransaction is rolled back, which releases its locks.  After an error, too: one with this
- * SQLSTATE is cleared, and false returned; others are raised.  Restores the caller's memory context
- * and resource owner.
+ * subtransaction is rolled back, which releases its locks.  After an error, too: one for which
+ * is_cleared() is true is cleared, and false returned; others are raised.  Restores the caller's
+ * memory context and resource owner.
  */
-template <typename Body>
+template <typename Body, typename IsCleared>
 inline bool
-in_subtransaction(Body body, int cleared = NO_SQLSTATE)
+in_subtransaction_unless(Body body, IsCleared is_cleared)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -62,7 +59,7 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-		if (geterrcode() != cleared)
+		if (!is_cleared())
 			PG_RE_THROW();
 		FlushErrorState();
 		return false;
@@ -73,6 +70,17 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return stays;
+}
+
+/* No error has it. */
+constexpr int NO_SQLSTATE = -1;
+
+/* The same; errors with this SQLSTATE are cleared. */
+template <typename Body>
+inline bool
+in_subtransaction(Body body, int cleared = NO_SQLSTATE)
+{
+	return in_subtransaction_unless(body, [=]() { return geterrcode() == cleared; });
 }
 
 /* Run body(), and add_context(), which calls errcontext(), for each error and message in it. */

@@ -61,43 +61,29 @@ run_without_owner(void (*body) (void *argument), void *argument)
 bool
 shared_attempt(void (*body) (void *argument), void *argument)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
-	volatile bool succeeded = IsTransactionState();
-
-	if (!succeeded || IsInParallelMode())
-	{
-		if (succeeded)
-			run_without_owner(body, argument);
-		return succeeded;
-	}
-	BeginInternalSubTransaction(nullptr);
-	PG_TRY();
-	{
+	auto		run = [=]() {
 		run_without_owner(body, argument);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
+		return true;
+	};
 
-		succeeded = false;
-		RollbackAndReleaseCurrentSubTransaction();
-		CurrentResourceOwner = owner;
+	if (!IsTransactionState())
+		return false;
+	if (IsInParallelMode())
+		return run();
+	return in_subtransaction_unless(run, [=]() {
 		if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_OPERATOR_INTERVENTION)
-			PG_RE_THROW();
-		error = catch_error(context);
+			return false;
+
+		ErrorData  *error = CopyErrorData();
+
 		/* The error has set it to 0, but the caller may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
 		strlcpy(last_failure, error->message, sizeof(last_failure));
 		FreeErrorData(error);
 		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return succeeded;
+		return true;
+	});
 }
 
 bool

@@ -48,6 +48,12 @@ struct NameStats
 	pg_atomic_uint64 last_skipped_at;	/* 0 for never */
 };
 
+inline int64
+value_of(pg_atomic_uint64 *counter) noexcept
+{
+	return static_cast<int64>(pg_atomic_read_u64(counter));
+}
+
 /* Call set(counter) for each of them. */
 template <typename Set>
 inline void
@@ -84,7 +90,7 @@ stats_clear(NameStats *stats) noexcept
 inline TimestampTz
 stats_reset_at(NameStats *stats) noexcept
 {
-	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->reset_at));
+	return value_of(&stats->reset_at);
 }
 
 inline void
@@ -125,13 +131,12 @@ inline void
 stats_sum(NameStats *sums, NameStats *evicted) noexcept
 {
 	auto		add = [](Duration *sum, Duration *one) {
-		pg_atomic_fetch_add_u64(&sum->total, static_cast<int64>(pg_atomic_read_u64(&one->total)));
+		pg_atomic_fetch_add_u64(&sum->total, value_of(&one->total));
 		raise_to(&sum->longest, pg_atomic_read_u64(&one->longest));
 	};
 
 	for (int i = 0; i < EVENTS; i++)
-		pg_atomic_fetch_add_u64(&sums->events[i],
-								static_cast<int64>(pg_atomic_read_u64(&evicted->events[i])));
+		pg_atomic_fetch_add_u64(&sums->events[i], value_of(&evicted->events[i]));
 	add(&sums->wait, &evicted->wait);
 	add(&sums->hold, &evicted->hold);
 	raise_to(&sums->last_acquired_at, pg_atomic_read_u64(&evicted->last_acquired_at));

@@ -13,12 +13,6 @@
 namespace advisory
 {
 
-static int64
-value_of(pg_atomic_uint64 *counter) noexcept
-{
-	return static_cast<int64>(pg_atomic_read_u64(counter));
-}
-
 /* Instead of the name in the row with the sums of evicted names. */
 static constexpr char EVICTED[] = "<evicted>";
 

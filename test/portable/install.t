@@ -163,7 +163,7 @@ like(install(), qr/^$/, '... and it can be installed again');
     $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
     is(install(), '', '... nor when it is run again');
     $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
-    # An older file: roles of claims by name, fewer columns of holders(), fewer arguments of claim().
+    # An older file: roles of claims by name, fewer columns of holders().
     my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
     $owner->run($claim, 'DROP VIEW advisory.claims',
         'ALTER TABLE advisory._claims ALTER role TYPE text USING role::regrole::text,

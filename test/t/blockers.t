@@ -345,7 +345,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     ], "what roots wait for, and NOTIFY's commit lock");
     my ($line) = grep { /NOTIFY/ } $look->column('SELECT * FROM advisory.wait_tree()');
     like($line,
-        qr/holds NOTIFY's commit lock AccessExclusiveLock, active \d+ s, waits for SyncRep \(IPC\)$/,
+        qr/holds NOTIFY's commit lock \w+, active \d+ s, waits for SyncRep \(IPC\)$/,
         '... in the tree, too');
     my $nobody = there(role => 'nobody');
     $nobody->shows('SELECT count(state) FROM advisory.blockers', 0,
