@@ -53,7 +53,6 @@ extern "C" {
 #include "foreign/fdwapi.h"
 #include "lib/dshash.h"
 #include "lib/ilist.h"
-#include "lib/qunique.h"
 #include "mb/pg_wchar.h"
 #include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"

@@ -111,10 +111,6 @@ struct Row
 		values[count] = value;
 		nulls[count++] = is_null;
 	}
-	void		add_null() noexcept
-	{
-		add(Datum(0), true);
-	}
 	/* A value of a type that is passed by reference; null for 0. */
 	void		add_reference(Datum value) noexcept
 	{
@@ -163,7 +159,7 @@ struct Row
 		if (time != 0)
 			add_interval(Max(now - time, 0));
 		else
-			add_null();
+			add_reference(Datum(0));
 	}
 	/*
 	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns,

@@ -12,13 +12,6 @@
 namespace advisory
 {
 
-static int
-compare_pids(const void *a, const void *b) noexcept
-{
-	return static_cast<const PgBackendStatus *>(a)->st_procpid -
-		static_cast<const PgBackendStatus *>(b)->st_procpid;
-}
-
 Backends::Backends()
 {
 	/* Otherwise the server would return the transaction's first snapshot again. */
@@ -32,17 +25,21 @@ Backends::Backends()
 		entries[i].st_appname = pstrdup(entries[i].st_appname);
 		entries[i].st_activity_raw = pstrdup(entries[i].st_activity_raw);
 	}
-	qsort(entries, count, sizeof(*entries), compare_pids);
+	std::sort(entries, entries + count, [](const PgBackendStatus &a, const PgBackendStatus &b) {
+		return a.st_procpid < b.st_procpid;
+	});
 }
 
 const PgBackendStatus *
 Backends::find(int pid) const noexcept
 {
-	PgBackendStatus wanted;
+	auto	   *end = entries + count;
+	auto	   *found =
+		std::lower_bound(entries, end, pid, [](const PgBackendStatus &backend, int wanted) {
+		return backend.st_procpid < wanted;
+	});
 
-	wanted.st_procpid = pid;
-	return static_cast<PgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries),
-												  compare_pids));
+	return found != end && found->st_procpid == pid ? found : nullptr;
 }
 
 /* May ereport, also because the lock table is full. */

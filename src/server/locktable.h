@@ -160,8 +160,9 @@ void		wake_holders(const LOCKTAG &tag) noexcept;
 /*
  * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of
  * its semaphore, or relies on its lease, at that moment.  The partition stays locked meanwhile, so
- * that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the signal was sent, and
- * errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
+ * that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the
+ * signal was sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the
+ * signal.
  */
 bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 

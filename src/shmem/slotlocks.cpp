@@ -25,8 +25,7 @@ mark_slot_waits(LockEntries *found)
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry	entry = found->entries[i];
-		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) &&
-			entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+		bool		is_queued = entry.granted && decode_tag(entry.tag).kind == Kind::queue;
 		/*
 		 * The first in the queue of a lease holds the lock of the queue, so that it blocks the
 		 * others, and itself waits.

@@ -25,16 +25,15 @@ namespace advisory
 static void
 sort_by_key(LockNames *names)
 {
-	static constexpr auto compare_keys = [](const void *a, const void *b) {
-		int64		key_a = static_cast<const LockName *>(a)->key.value;
-		int64		key_b = static_cast<const LockName *>(b)->key.value;
+	LockName   *end = names->locks + names->count;
 
-		return key_a < key_b ? -1 : static_cast<int>(key_a > key_b);
-	};
-
-	qsort(names->locks, names->count, sizeof(LockName), compare_keys);
-	names->count =
-		static_cast<int>(qunique(names->locks, names->count, sizeof(LockName), compare_keys));
+	std::sort(names->locks, end, [](const LockName &a, const LockName &b) {
+		return a.key.value < b.key.value;
+	});
+	end = std::unique(names->locks, end, [](const LockName &a, const LockName &b) {
+		return a.key == b.key;
+	});
+	names->count = static_cast<int>(end - names->locks);
 }
 
 /*

@@ -152,7 +152,7 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	row->add_time(hold.hold.acquired_at);
 	row->add_age(hold.hold.acquired_at, now);
 	if (!entry.is_waiting())
-		row->add_null();
+		row->add_reference(Datum(0));
 	else
 	{
 		auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (entry.blocker_count + 1)));
