@@ -1,6 +1,6 @@
 /*
- * shmem/nametable.cpp
- *		The name table: the names of locks, shared by all sessions.
+ * shmem/namewrite.cpp
+ *		Writing the name table: the names of locks, shared by all sessions.
  *
  * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  Counters,
  * the state of an entry, and NameTable.returned are atomic.
@@ -37,12 +37,9 @@
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/guc.h"
-#include "server/backends.h"
 #include "server/locktable.h"
-#include "shmem/nametable.h"
-#include "shmem/root.h"
+#include "shmem/nameentry.h"
 
 namespace advisory
 {
@@ -65,163 +62,17 @@ static constexpr int MOST_SUMS = 256;
 /* A session with fewer pins than this is not counted, and finds room whatever its role uses. */
 static constexpr int MODEST = 8;
 
-/* ---- Entries ---- */
-
-static constexpr int NAME_CHUNK_ENTRIES = 256; /* a power of two, see add_chunk() */
-static constexpr int NAME_MAX_CHUNKS = 4096;
-static constexpr int NAME_INLINE_BYTES = 88;
-static constexpr int NO_ENTRY = -1;
-
-/* The state of an entry: the pins, whether it is parked, and in the upper half the generation. */
-static constexpr int GENERATION_SHIFT = 32;
-static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
-static constexpr uint64 IS_PARKED = UINT64CONST(1) << 31;
-static constexpr uint64 PIN_MASK = IS_PARKED - 1;
-
-/* The members that every call needs are in the first 64 bytes: up to the first of stats.events. */
-struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
-{
-	pg_atomic_uint64 state;
-	bool		is_live;
-	volatile bool is_used;		/* used again since it was created, or since its last turn */
-	NameStats	stats;
-	SharedKey	key;
-	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
-	int			bucket;			/* the first entry of a bucket of the hash table, see bucket_of() */
-	int			next_in_bucket;
-	int			next;			/* in the list that it is in */
-	int			ns_length;		/* 0: the label of a key */
-	int			name_length;
-	dsa_pointer long_text;		/* invalid if inline_text is enough */
-	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
-
-	bool		is_of(Oid database, Key its_key) const noexcept
-	{
-		return key.key == its_key && key.database == database;
-	}
-	bool		is_label() const noexcept
-	{
-		return ns_length == 0;
-	}
-	char	   *text()
-	{
-		return long_text == InvalidDsaPointer
-			? inline_text : static_cast<char *>(dsa_get_address(shared_area, long_text));
-	}
-	std::string_view ns()
-	{
-		return std::string_view(text(), ns_length);
-	}
-	std::string_view name()
-	{
-		return std::string_view(text() + ns_length, name_length);
-	}
-	/* Is it a name, or a label that a holder or waiter of the lock gave? */
-	bool		counts() noexcept
-	{
-		return !is_label() || (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
-	}
-	/* Has this role given it, as far as that is remembered? */
-	bool		has_given(Oid role) const noexcept
-	{
-		for (Oid known : roles)
-		{
-			if (known == role && OidIsValid(role))
-				return true;
-		}
-		return false;
-	}
-};
-
-/* A list through NameEntry.next. */
-struct EntryList
-{
-	int			first;
-	int			last;			/* if the list is not empty */
-};
-
-struct NameTable
-{
-	LWLock		lock;
-	volatile int entry_count;	/* made so far, in whole chunks */
-	int			bucket_count;	/* the largest power of two up to that */
-	int			live_count;
-	EntryList	free;
-	EntryList	queue;
-	EntryList	held;
-	EntryList	sums;
-	pg_atomic_uint32 returned;	/* the first of the stack */
-	pg_atomic_uint64 evicted;
-	pg_atomic_uint64 not_stored;
-	pg_atomic_uint64 collisions;
-	dsa_pointer chunks[NAME_MAX_CHUNKS];
-	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see allow() */
-};
-
-/* Null until has_name_table() has found it. */
-static NameTable *name_table = nullptr;
-
-/* The addresses of the chunks in this process. */
-static NameEntry *name_chunks[NAME_MAX_CHUNKS];
+NameTable  *name_table = nullptr;
+NameEntry  *name_chunks[NAME_MAX_CHUNKS];
 static int	known_chunks = 0;
 
-/* Lock the table; may ereport if the memory of new entries cannot be mapped. */
-static void
+void
 lock_names(LWLockMode mode)
 {
 	LWLockAcquire(&name_table->lock, mode);
 	for (; known_chunks < name_table->entry_count / NAME_CHUNK_ENTRIES; known_chunks++)
 		name_chunks[known_chunks] = static_cast<NameEntry *>(
 			dsa_get_address(shared_area, name_table->chunks[known_chunks]));
-}
-
-static void
-unlock_names() noexcept
-{
-	LWLockRelease(&name_table->lock);
-}
-
-static NameEntry *
-entry_of(int number) noexcept
-{
-	return &name_chunks[number / NAME_CHUNK_ENTRIES][number % NAME_CHUNK_ENTRIES];
-}
-
-/* Refers to this entry as it is now.  The table's lock must be held. */
-static NameReference
-reference_to(int number) noexcept
-{
-	uint64		state = pg_atomic_read_u64(&entry_of(number)->state);
-
-	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
-}
-
-/*
- * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
- * one, so that the hash table grows with the entries, and needs no memory of its own.
- */
-static int *
-bucket_of(const SharedKey &key) noexcept
-{
-	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
-										   sizeof(SharedKey), attached_root->seed);
-
-	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
-}
-
-/* Call visit(number, entry) for each live entry of this key. */
-template <typename Visit>
-static void
-visit_key(Oid database, Key key, Visit visit)
-{
-	NameEntry  *entry;
-
-	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
-	{
-		entry = entry_of(i);
-		if (entry->is_of(database, key))
-			visit(i, entry);
-	}
 }
 
 /* ---- Lists ---- */
@@ -339,8 +190,7 @@ make_table(SharedRoot *root, void *place)
 		pg_atomic_init_u64(counter, 0);
 }
 
-/* Is the table available?  Attaches this session to it if possible.  May ereport. */
-static bool
+bool
 has_name_table()
 {
 	if (name_table != nullptr && name_table->entry_count > 0)
@@ -726,189 +576,6 @@ name_count_collision() noexcept
 {
 	if (name_table != nullptr)
 		pg_atomic_fetch_add_u64(&name_table->collisions, 1);
-}
-
-/* ---- Reading ---- */
-
-/* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
-static KnownName *
-copy_entry(int number)
-{
-	NameEntry  *entry = entry_of(number);
-	auto	   *copy = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-
-	copy->key = entry->key.key;
-	copy->ns = entry->is_label() ? nullptr : to_cstring(entry->ns());
-	copy->name = to_cstring(entry->name());
-	copy->counts = entry->counts();
-	copy->reference = reference_to(number);
-	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
-	return copy;
-}
-
-/* The same with the statistics. */
-static KnownName *
-copy_with_stats(int number)
-{
-	KnownName  *copy = copy_entry(number);
-
-	stats_copy(&entry_of(number)->stats, &copy->stats);
-	return copy;
-}
-
-/* Convert the encoding, after the lock was released. */
-static KnownName *
-make_fit(KnownName *known)
-{
-	for (const char **text : {&known->ns, &known->name})
-	{
-		if (*text != nullptr && !pg_is_ascii(*text))
-			*text = from_utf8(*text);
-	}
-	return known;
-}
-
-/*
- * Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0.  Not
- * searched for if the one that is referred to is a name of the key: that is the highest then.
- */
-template <typename Rank>
-static KnownName *
-find_best(Oid database, Key key, const NameReference &used, Rank rank)
-{
-	int			best = NO_ENTRY;
-	int			best_rank = 0;
-
-	if (!has_name_table())
-		return nullptr;
-	lock_names(LW_SHARED);
-	if (used.generation != 0 && used == reference_to(used.number) &&
-		entry_of(used.number)->is_of(database, key) && !entry_of(used.number)->is_label())
-		best = used.number;
-	else
-		visit_key(database, key, [&](int number, NameEntry *entry) {
-			int			its_rank = rank(number, entry);
-
-			if (its_rank > best_rank)
-			{
-				best = number;
-				best_rank = its_rank;
-			}
-		});
-
-	KnownName  *copy = best != NO_ENTRY ? copy_entry(best) : nullptr;
-
-	unlock_names();
-	return copy != nullptr ? make_fit(copy) : nullptr;
-}
-
-const KnownName *
-name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
-{
-	return find_best(database, key, used.name, [&](int number, NameEntry *entry) {
-		bool		is_own = used.name == reference_to(number) || entry->has_given(prepared_owner);
-
-		if (!entry->is_label())
-			return is_own ? 4 : 3;
-		return is_own ? 2 : entry->counts() ? 1 : 0;
-	});
-}
-
-const KnownName *
-name_find_other(const GivenName &name)
-{
-	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int, NameEntry *entry) {
-		if (entry->ns() == name.ns && entry->name() == name.name)
-			return 0;
-		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
-	});
-}
-
-/*
- * Call visit(number, entry) for each entry that belongs to this database, or did so until it became
- * free, with the table's lock held.
- */
-template <typename Visit>
-static void
-visit_entries(Visit visit)
-{
-	/* New entries can come in between. */
-	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
-	{
-		CHECK_FOR_INTERRUPTS();
-		lock_names(LW_SHARED);
-		for (int i = first; i < first + NAME_CHUNK_ENTRIES; i++)
-		{
-			if (entry_of(i)->key.database == MyDatabaseId)
-				visit(i, entry_of(i));
-		}
-		unlock_names();
-	}
-}
-
-List *
-name_read_all()
-{
-	List	   *read = NIL;
-	List	   *names = NIL;
-	ListCell   *cell;
-
-	if (!has_name_table())
-		return NIL;
-	visit_entries([&](int number, NameEntry *entry) {
-		if (entry->is_live)
-			read = lappend(read, copy_with_stats(number));
-	});
-
-	/* A name that was evicted meanwhile is in the sums now. */
-	lock_names(LW_SHARED);
-	foreach(cell, read)
-	{
-		auto	   *copy = static_cast<KnownName *>(lfirst(cell));
-
-		if (copy->reference == reference_to(copy->reference.number))
-			names = lappend(names, copy);
-	}
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
-	{
-		if (entry_of(i)->key.database == MyDatabaseId)
-			names = lappend(names, copy_with_stats(i));
-	}
-	unlock_names();
-	foreach(cell, names)
-		make_fit(static_cast<KnownName *>(lfirst(cell)));
-	return names;
-}
-
-bool
-may_see_name(const KnownName &known, const UsedName &used)
-{
-	if (may_see_all() ||
-		(used.name.generation != 0 && used.name == known.reference && may_see_role(used.role)))
-		return true;
-	for (int i = 0; i < NAME_ROLES && OidIsValid(known.roles[i]); i++)
-	{
-		if (may_see_role(known.roles[i]))
-			return true;
-	}
-	return false;
-}
-
-void
-name_reset_stats()
-{
-	/* Those of a free entry do not matter. */
-	if (has_name_table())
-		visit_entries([](int, NameEntry *entry) { stats_clear(&entry->stats); });
-}
-
-NameTableState
-name_table_state()
-{
-	if (!has_name_table())
-		return NameTableState{};
-	return NameTableState{true, name_table->live_count, value_of(&name_table->evicted),
-		value_of(&name_table->not_stored), value_of(&name_table->collisions)};
 }
 
 }								/* namespace advisory */
