@@ -57,9 +57,9 @@ for my $crash (1 .. CRASHES) {
     my $end = time + LOADED_SECONDS;
     my $postmaster = $session->value('SELECT pg_catalog.pg_read_file(?)',
         'postmaster.pid') =~ /^(\d+)/ ? $1 : die "no pid\n";
-    my @backends = map { $_->pid } @workers;
     my $transaction = session(server => $first)->run('BEGIN',
         "INSERT INTO load SELECT repeat('x', 1000) FROM generate_series(1, 1000)");
+    my @processes = $session->column('SELECT pid FROM pg_stat_activity');
     while (time < $end) {
         for my $i (0 .. $#workers) {
             next unless $workers[$i]->is_done;
@@ -73,8 +73,9 @@ for my $crash (1 .. CRASHES) {
         }
         sleep 0.001;
     }
-    # Kill all processes, so that none of them can write data that it has in memory.
-    kill KILL => $postmaster, @backends;
+    # Kill all processes, so that none of them can write data that it has in memory. One that was
+    # left could also wait for ever for an LWLock of a dead one, and keep the shared memory.
+    kill KILL => $postmaster, @processes;
     wait_until('the server is gone', sub { !kill 0, $postmaster });
     # Ignore tokens that no session has received. New tokens must be greater than those that were
     # received.
