@@ -13,8 +13,11 @@ namespace advisory
 
 static constexpr int FIRST_HOLDS = 64;
 
-/* An empty list that is larger than this is freed before the next hold is published. */
-static constexpr int KEPT_HOLDS = 16384;
+/*
+ * An empty list that is larger than this is freed before the next hold is published; that of a
+ * session that has ended, when another session publishes its first.
+ */
+static constexpr int KEPT_HOLDS = 1024;
 
 /* This session's part, and its list of holds; null without shared memory. */
 static SharedSession *my_session = nullptr;
@@ -61,6 +64,30 @@ resize_list(SharedSession *session, int size)
 		dsa_free(shared_area, old);
 }
 
+/* Free the long lists of sessions that have ended, because their ends must not. */
+static void
+free_old_lists(SharedSession *sessions)
+{
+	for (int i = 0; i < process_count(); i++)
+	{
+		SharedSession *session = &sessions[i];
+		dsa_pointer old = InvalidDsaPointer;
+
+		if (session->hold_capacity <= KEPT_HOLDS)
+			continue;
+		LWLockAcquire(&session->lock, LW_EXCLUSIVE);
+		if (GetPGProcByNumber(i)->pid != session->pid)
+		{
+			old = session->holds;
+			session->holds = InvalidDsaPointer;
+			session->hold_count = session->hold_capacity = 0;
+		}
+		LWLockRelease(&session->lock);
+		if (old != InvalidDsaPointer)
+			dsa_free(shared_area, old);
+	}
+}
+
 static void
 take_place(SharedSession *session)
 {
@@ -86,7 +113,10 @@ publish_reserve()
 		SharedSession *sessions = all_sessions();
 
 		if (sessions == nullptr ||
-			!shared_attempt([sessions]() { take_place(&sessions[my_process_number()]); }))
+			!shared_attempt([sessions]() {
+				take_place(&sessions[my_process_number()]);
+				free_old_lists(sessions);
+			}))
 			return;
 	}
 	if (live_count == 0 && my_session->hold_capacity > KEPT_HOLDS)

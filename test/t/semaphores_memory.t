@@ -71,7 +71,7 @@ sub hold_and_leave ($prefix, $count, $slots) {
 cmp_ok(costs(GONE . ' semaphores of a session', sub { hold_and_leave('a', GONE, 2) }),
     '<=', 8 * MEGABYTE, GONE . ' semaphores of one session need little shared memory');
 cmp_ok(costs('others, after its end',
-        sub { hold_and_leave("next $_", GONE, 2) for 1 .. 3 }),
+        sub { hold_and_leave("next $_", GONE, 2) for 1 .. 14 }),
     '<=', 1 * MEGABYTE, 'and nothing after its end');
 
 # However many slots a semaphore has, and however many of them there are.
