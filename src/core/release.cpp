@@ -61,10 +61,11 @@ warn_early(const EarlyReleases &early)
 		return;
 
 	bool		is_one = early.count == 1;
+	char	   *shown = display_lock(early.first);
 
 	ereport(WARNING,
 			(errmsg("advisory lock \"%s\"%s released before what was written under %s is committed",
-					display_lock(early.first),
+					shown,
 					is_one ? " is" : psprintf(" and %d more are", early.count - 1),
 					is_one ? "it" : "them"),
 			 errdetail("Until COMMIT others see the old rows, also whoever takes the lock now."),
