@@ -128,4 +128,22 @@ for my $case (
     $other->shows($TRY, $_, "and slot $_ is free at once") for 1, 2;
 }
 
+# A WARNING, too, about a key whose name another role has given.
+{
+    my $key = $look->value(q(SELECT advisory.key('full', 'early')));
+    my $unlock = "SELECT advisory.unlock_key($key)";
+    $holder->run(map { "SELECT advisory.$_('full', 'early')" } qw(lock unlock));
+    my $asks = session(server => $server, role => 'ordinary')
+        ->run('SET advisory_ext.unlock_before_commit = on', ("SELECT advisory.lock_key($key)") x 2,
+        $unlock, 'SET advisory_ext.unlock_before_commit = warn', 'BEGIN',
+        'SELECT pg_current_xact_id()', map { "SELECT FROM t$_" } 1 .. TABLES / 2);
+    my $hog = session(server => $server);
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
+    my $result = $asks->query($unlock);
+    ok($look->value('SELECT pg_terminate_backend(?, 10000)', $hog->pid), 'it is emptied');
+    is($result->{value}, 1, 'a lock is released early') or diag $result->{message};
+    like("@{ $result->{warnings} }", qr/^WARNING:  advisory lock "$key" is released before/,
+        '... with the WARNING');
+}
 done_testing();
