@@ -294,10 +294,14 @@ find_blockers(const LockEntries &found, LockEntry me)
 			if (entry.granted != granted)
 				continue;
 
-			int			slots = granted ? holds.find(entry).hold.slots : entry.slots;
+			if (me.slots > 0)
+			{
+				/* To look for a hold copies all that its session holds. */
+				int			slots = granted ? holds.find(entry).hold.slots : entry.slots;
 
-			blockers.disagree |= slots > 0 && me.slots > 0 && slots != me.slots;
-			own += granted && me.slots > 0 && entry.pid == MyProcPid;
+				blockers.disagree |= slots > 0 && slots != me.slots;
+				own += granted && entry.pid == MyProcPid;
+			}
 			if (!is_in_the_way(entry, me) || count++ >= DESCRIBED_BLOCKERS)
 				continue;
 
