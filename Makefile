@@ -169,6 +169,9 @@ soak: ## load for hours: is memory or a session lost?
 	@bash scripts/packages.sh test
 	@bash scripts/server.sh run -- env HOURS='$(HOURS)' SESSIONS='$(SESSIONS)' NAMES='$(NAMES)' perl test/soak/soak.pl
 
+model: ## search the models of the protocols with SPIN
+	@bash scripts/model.sh
+
 addresses: # write the addresses of project.conf into the other files
 	@perl scripts/addresses.pl --write
 
@@ -228,5 +231,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak addresses dist deb image-tree \
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
 	test-packages lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE

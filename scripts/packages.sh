@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
 #
-#   scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
 #
 # The script looks for programs, files and Perl modules, not for package names, so software that was installed in
 # another way counts, too. If nothing is missing it changes nothing.
@@ -17,8 +17,8 @@ services_before=
 
 purpose=${1:-}
 case $purpose in
-    demo | test | integration | matrix | platforms | qemu | bench | plots | lint | sanitize | assert | dist | deb | packages) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|lint|sanitize|assert|dist|deb|packages" ;;
+    demo | test | integration | matrix | platforms | qemu | bench | plots | model | lint | sanitize | assert | dist | deb | packages) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -76,6 +76,12 @@ look_for_bench() {
 
 look_for_plots() {
     need gnuplot-nox "draws the bench's results" have gnuplot
+}
+
+look_for_model() {
+    need spin "searches models of the protocols" have spin
+    need gcc "compiles its searches" have gcc
+    need libc6-dev "their headers" test -e /usr/include/stdio.h
 }
 
 look_for_tests() {
