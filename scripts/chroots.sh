@@ -7,6 +7,8 @@
 # shellcheck disable=SC2034 # those that source this use it
 CACHE=${ADVISORY_EXT_MATRIX_DIR:-${XDG_CACHE_HOME:-/var/cache}/$EXTENSION}
 # shellcheck disable=SC2034
+BASES=$CACHE/bases                  # a minimal chroot of each release, from which the others are copied
+# shellcheck disable=SC2034
 CHROOT_TREE=/usr/src/$EXTENSION     # the copy of the work tree in a chroot
 
 child=          # what run_shown waits for
@@ -29,7 +31,7 @@ run_shown() {
     local prefix=$1 log=$2 status=0 shower=
     shift 2
     : >"$log"
-    setpriv --pdeathsig KILL -- "$@" </dev/null >>"$log" 2>&1 9>&- &
+    setpriv --pdeathsig KILL -- "$@" </dev/null >>"$log" 2>&1 8>&- 9>&- &
     child=$!
     if [ -n "$prefix" ]; then
         tail -n +1 -f --pid="$child" "$log" 2>/dev/null 9>&- | sed -u "s/^/$prefix/" 9>&- &
@@ -107,15 +109,30 @@ call_qemu() {
 
 # make_chroot RELEASE ROOT LOG [ARCHITECTURE]: a minimal one, whose apt reaches the mirror. On a failure the reason is in the log.
 make_chroot() {
-    local release=$1 root=$2 log=$3 uri options=()
+    local release=$1 root=$2 base=$BASES/$1${4:+-$4} status=0
+    mkdir -p "$BASES"
+    exec 8>"$base.lock"
+    flock 8     # others may need the same one
+    # Not one of yesterday: a chroot that is made anew has the newest packages.
+    [ -n "$(find "$base" -maxdepth 0 -mtime -1 2>/dev/null)" ] || bootstrap "$release" "$base" "$3" "${4:-}" || status=$?
+    exec 8>&-
+    [ "$status" -eq 0 ] || return "$status"
+    rm -rf "$root"
+    cp -a "$base" "$root"
+}
+
+bootstrap() {
+    local release=$1 base=$2 log=$3 uri options=()
     uri=$(mirror)
     [ -n "$uri" ] || { say "this machine's apt names no Debian mirror" >"$log"; return 1; }
     [[ $uri != https:* ]] || options=(--include=ca-certificates)
-    [ -z "${4:-}" ] || options+=("--arch=$4")
-    rm -rf "$root"
+    [ -z "$4" ] || options+=("--arch=$4")
+    rm -rf "$base" "$base.partial"
     run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${options[@]+"${options[@]}"} \
-        "$release" "$root" "$uri" || return 1
-    configure_apt "$root"
+        "$release" "$base.partial" "$uri" || return 1
+    configure_apt "$base.partial"
+    mv "$base.partial" "$base"
+    touch "$base"
 }
 
 # The chroots need this machine's settings of apt to reach the mirror, but not its hooks, which call missing programs.

@@ -49,6 +49,12 @@ names_show() {
 
 has_two_blocks() { [ -n "$(block 2)" ] && [ -z "$(block 3)" ]; }
 
+no_files() {
+    local left
+    left=$(find /usr/lib /usr/share /usr/local -iname '*advisory_ext*')
+    [ -z "$left" ] || { echo "$left"; return 1; }
+}
+
 from_archive() {
     make dist
     pgxn install --yes ./advisory_ext-*.zip
@@ -61,6 +67,7 @@ check "a server starts" make_server "$major" readme
 check "from source" follow 1
 check "activity shows the name of a lock" names_show
 check "make uninstall" make uninstall
+check "it leaves nothing" no_files
 check "as a Debian package" follow 2
 check "activity shows the name of a lock" names_show
 check "the package can be removed" apt-get -qq purge -y "postgresql-$major-advisory-ext"
