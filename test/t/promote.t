@@ -14,7 +14,7 @@ my $primary = session(server => $first)->run('CREATE EXTENSION advisory_ext',
     'CREATE TABLE item (id bigint GENERATED ALWAYS AS IDENTITY, text text)');
 my $second = replica($first);
 my $look = session(server => $second);
-caught_up($primary, $look);
+caught_up($primary, $second);
 
 # When it was got and given back, in seconds.
 sub held ($take, $give) {

@@ -663,7 +663,7 @@ recipe 'After a failover' => sub {
     my $holder = session(server => $primary, database => database())
         ->run("SELECT advisory.lock('payment', 'held')");
     my $after = session(server => $standby, database => database());
-    caught_up(look, $after);
+    caught_up(look, $standby);
     my $shut = gate();
     $one->run('\set payment 4712');
     start_block(2, $one);

@@ -15,7 +15,7 @@ my $primary = session(server => $first)->run('CREATE EXTENSION advisory_ext',
 my $second = replica($first, 'max_standby_streaming_delay=0', 'deadlock_timeout=200ms');
 sub there { return session(server => $second, @_) }
 my $look = there(application => 'look');
-caught_up($primary, $look);
+caught_up($primary, $second);
 
 # ---- Every kind of lock --------------------------------------------------------------------------
 
@@ -114,11 +114,11 @@ for my $kind (
 
 # An unlogged table cannot be read on a standby.
 $primary->run('ALTER TABLE advisory.key_labels SET UNLOGGED');
-caught_up($primary, $look);
+caught_up($primary, $second);
 $look->shows(q{SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels'}, 0,
     'where the labels are unlogged, the views do without');
 $primary->run('ALTER TABLE advisory.key_labels SET LOGGED');
-caught_up($primary, $look);
+caught_up($primary, $second);
 
 # ---- Whose locks they are ------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ $look->run("SELECT advisory.unlock('s', 'a')");
         FROM advisory.lease('s', 'seen', '1 hour', owner => 'of the primary')");
     my $expired = $primary->value("SELECT token FROM advisory.lease('s', 'expired', '1 ms')");
     sleep 0.01;
-    caught_up($primary, $look);
+    caught_up($primary, $second);
     is_deeply($look->rows("SELECT name, owner, token, state FROM advisory.leases
             ORDER BY name DESC"),
         [ [ 'seen', 'of the primary', $token, 'held' ],
@@ -271,7 +271,7 @@ $look->run("SELECT advisory.unlock('s', 'a')");
 
 sub conflict {
     $primary->run('INSERT INTO item VALUES (1)', 'DELETE FROM item', 'VACUUM item');
-    return caught_up($primary, $look);
+    return caught_up($primary, $second);
 }
 conflict();
 
@@ -405,7 +405,7 @@ session(server => $first)->run('BEGIN', 'INSERT INTO item VALUES (2)',
     "PREPARE TRANSACTION 'one'");
 $primary->run("SELECT advisory.lock('promote', 'of the primary')",
     "SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-01')");
-caught_up($primary, $look);
+caught_up($primary, $second);
 $look->shows("SELECT advisory.is_locked('promote', 'prepared')", 0,
     'before: a transaction that the primary has prepared locks nothing here');
 

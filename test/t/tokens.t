@@ -94,7 +94,7 @@ is($smaller, 0, 'and not one was smaller than an earlier one');
 my $era = era_of_cell($session);
 my $second = replica($first);
 my $standby = session(server => $second);
-caught_up($session, $standby);
+caught_up($session, $second);
 for my $call ("advisory.lock('t', 's')", "advisory.token('t', 's')") {
     $standby->fails("SELECT $call", $call =~ /token/ ? '25006' : undef, "on a standby: $call");
 }
@@ -165,7 +165,7 @@ $upgraded->run('ROLLBACK');
 grows($upgraded, 'and the next one');
 my $fourth = replica($third);
 my $promoted = session(server => $fourth);
-caught_up($upgraded, $promoted);
+caught_up($upgraded, $fourth);
 $promoted->run("ALTER SYSTEM SET primary_conninfo = ''", 'SELECT pg_reload_conf()');
 wait_until('the standby is alone',
     sub { !$upgraded->value('SELECT count(*) FROM pg_stat_replication') });

@@ -43,16 +43,23 @@ sub replica {
     return $standby;
 }
 
-# Waits until the standby has replayed all that the primary has written, as a session of each sees
-# it.
+# Waits until the standby, a server, has replayed all that a session of the primary sees written.
 sub caught_up {
     my ($primary, $standby) = @_;
     my $written = $primary->value('SELECT pg_current_wal_flush_lsn()');
+    # A recovery conflict may cancel the query, or end its session, also while that connects: so it
+    # is a session of its own.
+    my $session;
     return wait_until('the standby has caught up', sub {
-        my $result = $standby->query('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written);
-        # A recovery conflict may cancel this query, too.
-        die "$result->{message}\n" if $result->{state} && $result->{state} ne '40001';
-        return $result->{value};
+        my $result = eval {
+            $session //= session(server => $standby);
+            $session->query('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written);
+        };
+        die $@ if !$result && $@ !~ /conflict with recovery/;
+        return $result->{value} if $result && !$result->{state};
+        die "$result->{message}\n" if $result && $result->{state} !~ /^(?:40001|08000)$/;
+        undef $session;
+        return;
     });
 }
 
