@@ -40,7 +40,6 @@ BEGIN
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
         CREATE SCHEMA advisory;
-        PERFORM set_config('advisory_portable.known', '', true);
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
@@ -50,7 +49,8 @@ BEGIN
             SELECT p.oid::regprocedure AS name
             FROM pg_proc AS p
             JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
-                         ('time_zone', '{claim,run,_claim,_window,_begin_job}'))
+                         ('time_zone', '{claim,run,_claim,_window,_begin_job}'),
+                         ('wanted', '{_acquire,_take_slot,_raise_not_available}'))
                 AS new (argument, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
                 AND argument = ANY (proargnames) IS NOT TRUE
@@ -66,11 +66,10 @@ BEGIN
         ALTER TABLE advisory._claims
             ADD COLUMN IF NOT EXISTS every interval, ADD COLUMN IF NOT EXISTS pid integer;
         PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
-        FROM (SELECT oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+        FROM (SELECT objid FROM pg_depend
+              WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, 'advisory'::regnamespace)
               UNION ALL
-              SELECT oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
-              UNION ALL
-              SELECT 'advisory'::regnamespace) AS known;
+              SELECT 'advisory'::regnamespace) AS known (oid);
     END IF;
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
@@ -271,9 +270,8 @@ BEGIN
     EXCEPTION WHEN lock_not_available OR query_canceled THEN
         -- The lock can be granted at the very moment when the wait ends, and an error does not
         -- release it.  It was not held before: then nothing had to be waited for.
-        IF NOT is_xact AND advisory._is_held(key, true, is_shared) THEN
-            PERFORM advisory._unlock_quietly(is_shared, key);
-        END IF;
+        PERFORM advisory._unlock_quietly(is_shared, key)
+        WHERE NOT is_xact AND advisory._is_held(key, true, is_shared);
         IF SQLSTATE = '57014' THEN RAISE; END IF;
         RETURN false;
     END;
@@ -303,27 +301,31 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
                                    CASE k.mode WHEN 'ShareLock' THEN 'shared' ELSE 'exclusive' END)
                        WHEN k.granted AND k.key > first_key
                        THEN ' has slot ' || (k.key - first_key)
-                       ELSE ' waits for a slot' END,
+                       ELSE ' waits for '
+                            || coalesce(w.key - first_key - 16000 || ' slots', 'a slot') END,
                   CASE WHEN k.granted
                        THEN '; it is '
                             || CASE a.wait_event_type WHEN 'Lock' THEN 'waiting for a lock'
                                     ELSE a.state END
                             || ' since ' || a.state_change END,
                   '.')) AS line
-          FROM advisory._keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+          FROM advisory._keys AS k
+          LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+          LEFT JOIN advisory._keys AS w
+              ON w.pid = k.pid AND slots > 0
+              AND w.key BETWEEN first_key + 16001 AND first_key + 16382
           WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
               AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
 $$;
 
--- Error 55P03.  For a semaphore, slots says how many, and key is that of slot 0.
+-- Error 55P03.  For a semaphore, slots says how many it has, and key is that of slot 0.
 CREATE OR REPLACE FUNCTION advisory._raise_not_available(
-    namespace text, name text, key bigint, slots integer, timeout interval)
+    namespace text, name text, key bigint, slots integer, wanted integer, timeout interval)
     RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
     setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
     is_setting boolean := setting > 0 AND (timeout IS NULL OR setting < most);
-    hint text := 'To see what others wait for: SELECT * FROM advisory.blockers.';
     holder record;
 BEGIN
     SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
@@ -332,22 +334,11 @@ BEGIN
             AND _raise_not_available.key + coalesce(slots, 0)
         AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
     ORDER BY k.key, k.pid LIMIT 1;
-    IF holder.is_waiting THEN
-        hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
-    ELSIF FOUND AND holder.pid IS NULL THEN
-        hint := 'To see the prepared transaction that holds it: '
-                'SELECT * FROM pg_catalog.pg_prepared_xacts.';
-    ELSIF advisory._display(namespace, name) = namespace || '/' || name OR slots IS NULL THEN
-        hint := concat(
-            hint, ' To end that session: SELECT advisory.terminate_holder'
-            || CASE WHEN advisory._display(namespace, name) = namespace || '/' || name
-                    THEN format('(%L, %L', namespace, name)
-                    ELSE format('_key(%s', key) END
-            || ', ' || holder.pid || ').');
-    END IF;
     most := CASE WHEN is_setting THEN setting ELSE most END;
     RAISE EXCEPTION 'could not obtain % "%" %',
-        CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'a slot of semaphore' END,
+        CASE WHEN slots IS NULL THEN 'advisory lock'
+             WHEN wanted = 1 THEN 'a slot of semaphore'
+             ELSE wanted || ' slots of semaphore' END,
         advisory._display(namespace, coalesce(name, key::text)),
         CASE most WHEN 0 THEN 'without waiting'
              ELSE concat('within ',
@@ -356,7 +347,19 @@ BEGIN
                               ELSE most || ' ms' END) END
         USING ERRCODE = 'lock_not_available',
             DETAIL = advisory._holders(key, slots),
-            HINT = hint,
+            HINT = CASE
+                WHEN holder.is_waiting
+                THEN 'To see who waits for whom: SELECT * FROM advisory.wait_tree().'
+                WHEN FOUND AND holder.pid IS NULL
+                THEN 'To see the prepared transaction that holds it: '
+                     'SELECT * FROM pg_catalog.pg_prepared_xacts.'
+                ELSE concat(
+                    'To see what others wait for: SELECT * FROM advisory.blockers.',
+                    ' To end that session: SELECT advisory.terminate_holder'
+                    || CASE WHEN advisory._display(namespace, name) = namespace || '/' || name
+                            THEN format('(%L, %L', namespace, name)
+                            WHEN slots IS NULL THEN format('_key(%s', key) END
+                    || ', ' || holder.pid || ').') END,
             SCHEMA = coalesce(namespace, ''),
             CONSTRAINT = coalesce(name, key::text);
 END $$;
@@ -370,9 +373,7 @@ BEGIN
     IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN
         RETURN true;
     END IF;
-    IF must THEN
-        PERFORM advisory._raise_not_available(namespace, name, key, NULL, timeout);
-    END IF;
+    PERFORM advisory._raise_not_available(namespace, name, key, NULL, 1, timeout) WHERE must;
     RETURN false;
 END $$;
 
@@ -449,10 +450,8 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
     -- The end of this block has released the transaction-level ones.
     PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
     IF busy IS NULL OR SQLSTATE <> '55P03' THEN RAISE; END IF;
-    IF must THEN
-        PERFORM advisory._raise_not_available(
-            namespace, busy, advisory.key(namespace, busy), NULL, timeout);
-    END IF;
+    PERFORM advisory._raise_not_available(
+        namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout) WHERE must;
     RETURN false;
 END $$;
 
@@ -464,51 +463,75 @@ BEGIN
             advisory._require(
                 slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
 END $$;
--- A slot that nobody has, this session included; NULL if there is none.  base is the key of slot 0.
-CREATE OR REPLACE FUNCTION advisory._take_slot(is_xact boolean, base bigint, slots integer)
-    RETURNS integer LANGUAGE plpgsql AS $$
+-- So many slots that nobody has, this session included, all or none (NULL).  base is the key of
+-- slot 0.  Nobody overtakes those who wait: the first of them holds the lock of slot 0, the queue.
+-- Whoever takes several at once holds that of 16383, and for a moment slots that it may not keep.
+CREATE OR REPLACE FUNCTION advisory._take_slots(
+    is_xact boolean, base bigint, slots integer, wanted integer)
+    RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
+    is_awaited boolean;
+    is_moving boolean;
+    held integer[];
+    free integer[];
     slot integer;
+    taken integer[];
 BEGIN
-    FOR slot IN
-        SELECT number FROM generate_series(1, slots) AS number
-        EXCEPT
-        SELECT (key - base)::integer FROM advisory._keys
-        WHERE key BETWEEN base + 1 AND base + slots AND granted
-        ORDER BY 1
-    LOOP
-        EXIT WHEN advisory._try_once(false, is_xact, base + slot);
-        slot := NULL;
+    FOR attempt IN 1 .. 100 LOOP
+        -- One look, so that all this was true at one moment.
+        SELECT bool_or(key = base), bool_or(key = base + 16383), array_agg(key - base)
+        INTO is_awaited, is_moving, held
+        FROM advisory._keys
+        WHERE key BETWEEN base AND base + 16383 AND granted
+            AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid());
+        free := ARRAY(SELECT generate_series(1, slots) EXCEPT SELECT unnest(held) ORDER BY 1);
+        taken := '{}';
+        EXIT WHEN is_awaited;
+        FOREACH slot IN ARRAY CASE WHEN cardinality(free) >= wanted THEN free ELSE '{}' END LOOP
+            IF advisory._try_once(false, is_xact, base + slot) THEN taken := taken || slot; END IF;
+            IF cardinality(taken) = wanted THEN RETURN taken; END IF;
+        END LOOP;
+        PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
+        EXIT WHEN cardinality(free) < wanted AND is_moving IS NOT TRUE;
+        PERFORM pg_sleep(0.001) WHERE is_moving;
     END LOOP;
-    RETURN slot;
+    RETURN NULL;
 END $$;
--- A slot, or, if none is free in time, NULL or an error.
+-- So many slots, or, if they are not free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean,
-    namespace text, name text, slots integer, timeout interval)
-    RETURNS integer LANGUAGE plpgsql AS $$
+    namespace text, name text, slots integer, wanted integer, timeout interval)
+    RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
-    slot integer;
+    taken integer[];
     mine bigint[];
+    gate bigint;
 BEGIN
-    PERFORM advisory._check_slot(slots, 'slots');
-    -- Nobody overtakes those who wait.  The first of them holds the lock of the queue.
-    IF NOT advisory._is_held(base, false) THEN
-        slot := advisory._take_slot(is_xact, base, slots);
-    END IF;
-    IF slot IS NULL AND most IS DISTINCT FROM 0 THEN
+    PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
+            advisory._require(wanted BETWEEN 1 AND slots, '22023',
+                              'wanted must be between 1 and ' || slots);
+    IF wanted = 1 THEN taken := advisory._take_slots(is_xact, base, slots, 1); END IF;
+    -- Several are taken at once by one session after the other.
+    FOREACH gate IN ARRAY CASE WHEN wanted > 1 THEN ARRAY[base + 16383] ELSE '{}' END
+                          || CASE WHEN most = 0 THEN '{}' ELSE ARRAY[base] END
+    LOOP
+        EXIT WHEN taken IS NOT NULL;
         mine := ARRAY(
             SELECT key FROM advisory._keys
             WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted);
         BEGIN
             BEGIN
+                -- This tells others how many slots it waits for.
+                PERFORM pg_advisory_xact_lock_shared(base + 16000 + wanted)
+                WHERE gate = base AND wanted BETWEEN 2 AND 382;
                 PERFORM advisory._require(
-                    advisory._take(false, true, base, most), '55P03', 'too late');
+                    advisory._take(false, true, gate, CASE gate WHEN base THEN most ELSE 100 END),
+                    '55P03', 'too late');
                 LOOP
-                    slot := advisory._take_slot(false, base, slots);
-                    EXIT WHEN slot IS NOT NULL OR clock_timestamp() >= deadline;
+                    taken := advisory._take_slots(false, base, slots, wanted);
+                    EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
                     PERFORM pg_sleep(0.01);
                 END LOOP;
                 PERFORM advisory._require(false, '55P03', 'leave the queue');
@@ -516,21 +539,19 @@ BEGIN
                 -- The end of this block releases the lock of the queue, whatever has happened.
                 NULL;
             END;
-            IF is_xact AND slot IS NOT NULL THEN
-                PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot);
-            END IF;
+            PERFORM pg_advisory_xact_lock(base + s), pg_advisory_unlock(base + s)
+            FROM unnest(taken) AS s WHERE is_xact;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
-            -- A cancel can come when the slot is taken, and slot does not say so yet.
+            -- A cancel can come when slots are taken, and taken does not say so yet.
             PERFORM pg_advisory_unlock(key) FROM advisory._keys
             WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted
                 AND key <> ALL (mine);
             RAISE;
         END;
-    END IF;
-    IF must AND slot IS NULL THEN
-        PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout);
-    END IF;
-    RETURN slot;
+    END LOOP;
+    PERFORM advisory._raise_not_available(namespace, name, base, slots, wanted, timeout)
+    WHERE must AND taken IS NULL;
+    RETURN taken;
 END $$;
 
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
@@ -550,7 +571,7 @@ BEGIN
     LOOP
         EXIT WHEN cardinality(keys) = wanted;
         slot := CASE WHEN is_for_slots
-                     THEN advisory._acquire(false, is_xact, namespace, taken, slots, '0')
+                     THEN (advisory._acquire(false, is_xact, namespace, taken, slots, 1, '0'))[1]
                      WHEN advisory._take(false, is_xact, advisory.key(namespace, taken), 0)
                      THEN 0 END;
         CONTINUE WHEN slot IS NULL;
@@ -581,6 +602,14 @@ BEGIN
     RAISE WARNING 'you don''t own % semaphore "%"',
         coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
     RETURN false;
+END $$;
+CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
+    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+    PERFORM advisory._slot_key(namespace, name, 0), advisory._check(slots::text, 'slots');
+    PERFORM advisory._check_slot(slot, 'slot') FROM unnest(slots) AS slot;
+    RETURN (SELECT count(*) FROM unnest(slots) AS slot
+            WHERE advisory.release(namespace, name, slot));
 END $$;
 
 ---- Waiting without a snapshot
@@ -613,13 +642,12 @@ BEGIN
         -- Each COMMIT ends the snapshot.
         COMMIT;
         slot := CASE WHEN is_shared IS NULL
-                     THEN advisory._acquire(false, false, namespace, name, slots, '0')
+                     THEN (advisory._acquire(false, false, namespace, name, slots, 1, '0'))[1]
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0')
                      THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
-        IF pause IS NULL THEN
-            PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout);
-        END IF;
+        PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
+        WHERE pause IS NULL;
         pause := advisory._pause(pause, deadline);
     END LOOP;
 END $$;
@@ -673,10 +701,8 @@ BEGIN
     FROM (VALUES (TG_RELID)) AS t (id)
     LEFT JOIN pg_attribute
         ON attrelid = id AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
-    EXECUTE format('SELECT ($1).%I', TG_ARGV[0]) INTO token USING NEW;
-    IF TG_OP = 'UPDATE' THEN
-        EXECUTE format('SELECT ($1).%I', TG_ARGV[0]) INTO old_token USING OLD;
-    END IF;
+    -- For INSERT, OLD is null.
+    EXECUTE format('SELECT ($1).%1$I, ($2).%1$I', TG_ARGV[0]) INTO token, old_token USING NEW, OLD;
     -- The error does not tell the old token: the role may be unable to read it.
     PERFORM advisory._require(token IS NOT NULL, '23502', 'null token in ' || place),
             advisory._require(token >= old_token, '55000',
@@ -690,8 +716,7 @@ COMMENT ON FUNCTION advisory.fenced() IS
 ---- Once per window
 -- Who calls a SECURITY DEFINER function: the role of the last SET ROLE, or of the session.
 CREATE OR REPLACE FUNCTION advisory._caller() RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT CASE current_setting('role') WHEN 'none' THEN session_user
-                ELSE current_setting('role') END
+    SELECT coalesce(nullif(current_setting('role'), 'none'), session_user)
 $$;
 -- Only _claim(), _finish_claim() and unclaim() write this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
@@ -926,7 +951,7 @@ BEGIN
     IF NOT (CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
                  ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL
             END) THEN
-        PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout)
+        PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
         WHERE if_busy = 'error';
         RAISE NOTICE 'command was not run because % "%" is taken',
             CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'semaphore' END,
@@ -1159,7 +1184,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
         LEFT JOIN name AS n ON n.key = number AND objsubid = 1 AND is_here
         LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
-        WHERE mode <> 'SIReadLock'),
+        WHERE mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE),
     holder AS MATERIALIZED (
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
         FROM lock WHERE slot > 0 AND granted GROUP BY tag),
@@ -1248,6 +1273,15 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
     FROM advisory._entries($1, $2) AS e
     WHERE e.key = $3 AND database = current_database()
 $$;
+-- How many slots a session has of a semaphore, and how many it waits for: NULL is one, or more than
+-- 382.  base is the key of slot 0.
+CREATE OR REPLACE VIEW advisory._sets AS
+    SELECT pid, key & -16384 AS base,
+           nullif(count(*) FILTER (WHERE key & 16383 <= 16000), 1) AS held,
+           max(key & 16383) FILTER (WHERE key & 16383 > 16000) - 16000 AS wanted
+    FROM advisory._keys
+    WHERE granted AND key & 16383 BETWEEN 1 AND 16382
+    GROUP BY 1, 2;
 -- One without a label is there while somebody waits for a slot; its key is that of its slot 0.
 -- Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
@@ -1260,8 +1294,10 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
            coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
                AS holders,
            false AS slots_disagree,
-           NULL::text AS slots_given
+           NULL::text AS slots_given,
+           (sum(coalesce(wanted, 1)) FILTER (WHERE NOT granted))::integer AS slots_wanted
     FROM advisory._entry
+    LEFT JOIN (SELECT pid, base::text AS tag, wanted FROM advisory._sets) AS s USING (pid, tag)
     WHERE kind IN ('semaphore', 'queue')
     GROUP BY 1, 2, 3;
 COMMENT ON VIEW advisory.semaphores IS
@@ -1357,20 +1393,20 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
                  'prepared transaction "' || (e).gid || '" of ' || (e).role,
                  'a prepared transaction'),
         CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
-        CASE (e).kind WHEN 'semaphore' THEN concat('slot ', (e).slot, ' of ')
-                      WHEN 'queue' THEN 'a slot of ' END,
+        CASE WHEN (e).kind IN ('semaphore', 'queue')
+             THEN coalesce(CASE WHEN (e).granted THEN s.held ELSE wanted END || ' slots',
+                           'slot ' || (e).slot, 'a slot') || ' of ' END,
         (e).lock, ' ', (e).mode,
         CASE WHEN (e).granted THEN ', ' || (e).state END,
-        ' ' || seconds || ' s',
+        ' ' || floor(extract(epoch FROM greatest(clock_timestamp(), start) - start)) || ' s',
         ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
         CASE WHEN holders > 1
              THEN format(' (and %s more holder%s)',
                          holders - 1, left('s', (holders > 2)::integer)) END)
-    FROM advisory._tree,
-         LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start
-                              WHEN (e).state <> '' THEN (e).since END) AS a (start),
-         LATERAL (SELECT floor(extract(epoch FROM greatest(clock_timestamp(), start) - start))
-                 ) AS s (seconds)
+    FROM advisory._tree
+    CROSS JOIN LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start
+                                    WHEN (e).state <> '' THEN (e).since END) AS a (start)
+    LEFT JOIN advisory._sets AS s ON s.pid = (e).pid AND s.base::text = (e).tag
     ORDER BY oldest, root, place
 $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
@@ -1413,8 +1449,10 @@ CREATE OR REPLACE VIEW advisory.blockers AS
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
           ORDER BY above, start, session) AS first USING (above)
+    LEFT JOIN advisory._sets AS s ON s.pid = (e).pid AND s.base::text = (e).tag
     CROSS JOIN LATERAL (
-        SELECT concat('slot ' || (e).slot || ' of ', (e).lock)) AS shown (lock)
+        SELECT concat(CASE WHEN (e).slot > 0 THEN coalesce(s.held || ' slots', 'slot ' || (e).slot)
+                      END || ' of ', (e).lock)) AS shown (lock)
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW advisory.blockers IS
@@ -1534,31 +1572,20 @@ DO $do$
 DECLARE
     f record;
     form record;
-    signature text;
-    call text;
 BEGIN
     FOR f IN
         -- Signature, result, what it calls, comment.  A line with %s stands for four functions:
-        -- those of the list beneath.  In its call, %1$L says whether it is an error if the lock is
+        -- those of the lists beneath.  In its call, %1$L says whether it is an error if the lock is
         -- not free, and %2$L whether the lock is for the transaction.  Lines that begin with a
         -- blank go on with the one above.
-        SELECT format(w[1], prefix, timeout) AS signature,
+        SELECT format(w[1], try || xact, timeout) AS signature,
                w[2] AS result,
                format(w[3], must, is_xact) AS call,
                format(w[4], scope, ending) AS comment
         FROM regexp_split_to_table(trim(E'\n' FROM $list$
-%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
++%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
     | advisory._lock(%L, false, %L, namespace, name, advisory.key(namespace, name), timeout)
     | take an exclusive %s-level lock%s
-%slock_shared(namespace text, name text, timeout interval DEFAULT %s) | boolean
-    | advisory._lock(%L, true, %L, namespace, name, advisory.key(namespace, name), timeout)
-    | take a shared %s-level lock%s
-%slock_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean
-    | advisory._lock(%L, false, %L, NULL, label, key, timeout)
-    | take an exclusive %s-level lock%s
-%slock_shared_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean
-    | advisory._lock(%L, true, %L, NULL, label, key, timeout)
-    | take a shared %s-level lock%s
 %slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
     | advisory._take_all(%L, %L, namespace, names, timeout)
     | lock all of the list for the %s%s
@@ -1567,72 +1594,46 @@ BEGIN
       FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted)
     | lock up to wanted of the list that are free, for the %s
 %sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer
-    | advisory._acquire(%L, %L, namespace, name, slots, timeout)
+    | (advisory._acquire(%L, %L, namespace, name, slots, 1, timeout))[1]
     | take a slot for the %s%s
+%sacquire_many(namespace text, name text, slots integer, wanted integer,
+    timeout interval DEFAULT %s) | integer[]
+    | advisory._acquire(%L, %L, namespace, name, slots, wanted, timeout)
+    | take several slots for the %s%s
 %sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
     | TABLE (name text, slot integer)
     | taken::pg_catalog.text, slot
       FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted)
     | take a slot of up to wanted names that have one, for the %s
-await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL
++await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL
     | advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
     | take an exclusive session-level lock, waiting without a snapshot
-await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL) | CALL
-    | advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
-    | take a shared session-level lock, waiting without a snapshot
-await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL
-    | advisory._await(false, NULL, label, key, NULL, timeout, ignored)
-    | take an exclusive session-level lock, waiting without a snapshot
-await_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL
-    | advisory._await(true, NULL, label, key, NULL, timeout, ignored)
-    | take a shared session-level lock, waiting without a snapshot
 await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL,
               INOUT slot integer DEFAULT NULL) | CALL
     | advisory._await(NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots,
                       timeout, slot)
     | take a slot of a semaphore, waiting without a snapshot
-unlock(namespace text, name text) | boolean
++unlock(namespace text, name text) | boolean
     | advisory._unlock(false, namespace, name, advisory.key(namespace, name))
     | release one exclusive session-level hold; false if there is none
-unlock_shared(namespace text, name text) | boolean
-    | advisory._unlock(true, namespace, name, advisory.key(namespace, name))
-    | release one shared session-level hold; false if there is none
-unlock_key(key bigint) | boolean
-    | advisory._unlock(false, NULL, NULL, key)
-    | release one exclusive session-level hold; false if there is none
-unlock_shared_key(key bigint) | boolean
-    | advisory._unlock(true, NULL, NULL, key)
-    | release one shared session-level hold; false if there is none
 unlock_all(namespace text, name text) | integer
     | advisory._unlock_all(namespace, ARRAY[name], false)
     | release every session-level hold of the lock, in both modes
 unlock_all(namespace text, names text[]) | integer
     | advisory._unlock_all(namespace, names, true)
     | release every session-level hold of each lock in the list
-holds(namespace text, name text) | boolean
++holds(namespace text, name text) | boolean
     | advisory._is_held(advisory.key(namespace, name), true)
     | does this session hold the lock, in any mode and scope?
-holds_key(key bigint) | boolean
-    | advisory._is_held(key, true)
-    | does this session hold the lock, in any mode and scope?
-is_locked(namespace text, name text) | boolean
++is_locked(namespace text, name text) | boolean
     | advisory._is_held(advisory.key(namespace, name), false)
     | does any session hold the lock: an observation, never a guard
-is_locked_key(key bigint) | boolean
-    | advisory._is_held(key, false)
-    | does any session hold the lock: an observation, never a guard
-holders(namespace text, name text) | holders
++holders(namespace text, name text) | holders
     | * FROM advisory._holders_of(namespace, name, advisory.key(namespace, name))
     | sessions that hold the lock, or a slot of this name, or wait for it
-holders_key(key bigint) | holders
-    | * FROM advisory._holders_of(NULL, NULL, key)
-    | sessions that hold the lock, or a slot of this key, or wait for it
-terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean
++terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean
     | advisory._terminate(namespace, name, advisory.key(namespace, name), pid, timeout)
     | end a session if it still holds the lock, or a slot, of this name
-terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s') | boolean
-    | advisory._terminate(NULL, NULL, key, pid, timeout)
-    | end a session if it still holds the lock, or a slot, of this key
 claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL) | timestamptz
     | advisory._claim(namespace, name, every, window_start, time_zone, false, false)
@@ -1655,6 +1656,9 @@ key(namespace text, name text) | bigint
 release(namespace text, name text, slot integer DEFAULT NULL) | boolean
     | advisory.release(namespace, name, slot)
     | give back a slot (NULL: the greatest of this session)
+release_many(namespace text, name text, slots integer[]) | integer
+    | advisory.release_many(namespace, name, slots)
+    | give back the slots of the list; how many this session had
 check_token(namespace text, name text, token bigint) | boolean
     | advisory.check_token(namespace, name, token)
     | true if no greater token of this name was checked, or error 55000
@@ -1668,67 +1672,81 @@ run(namespace text, name text, command text, timeout interval DEFAULT '0',
     | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window,
         time_zone, apart)
     | run a command while holding a lock or slot, once_per window, or apart
-$list$), E'\n(?! )') AS line,
+$list$), E'\n(?! )') AS given,
+             -- A line with + stands for a function by key, too, with a label if it takes a lock.
+             LATERAL (
+                 SELECT ltrim(given, '+')
+                 UNION ALL
+                 SELECT regexp_replace(replace(replace(replace(replace(
+                     ltrim(given, '+'), '(namespace text, name text', '_key(key bigint'),
+                     'namespace, name, advisory', 'NULL, NULL, advisory'),
+                     'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
+                     'DEFAULT (%s|NULL)\)(.*) NULL, key',
+                     'DEFAULT \1, label text DEFAULT NULL)\2 label, key')
+                 WHERE given LIKE '+%') AS k (exclusive),
+             -- A line for exclusive mode stands for shared mode, too.
+             LATERAL (
+                 SELECT exclusive
+                 UNION ALL
+                 SELECT regexp_replace(
+                     regexp_replace(replace(exclusive, 'false,', 'true,'),
+                                    '(_key)?\(', '_shared\1('),
+                     'n? exclusive', ' shared')
+                 WHERE exclusive LIKE '% exclusive %') AS m (line),
              LATERAL regexp_split_to_array(regexp_replace(line, '\s+', ' ', 'g'), ' \| ') AS w,
-             (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'),
-                     ('try_', '''0''', false, false, 'session', ' if it is free within timeout'),
-                     ('xact_', 'NULL', true, true, 'transaction', ': true, or error 55P03'),
-                     ('try_xact_', '''0''', false, true, 'transaction',
-                      ' if it is free within timeout')
-             ) AS v (prefix, timeout, must, is_xact, scope, ending)
-        WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN prefix LIKE 'try%'
+             (VALUES ('', 'NULL', true, ': true, or error 55P03'),
+                     ('try_', '''0''', false, ' if it is free within timeout')
+             ) AS t (try, timeout, must, ending),
+             (VALUES ('', false, 'session'), ('xact_', true, 'transaction')
+             ) AS s (xact, is_xact, scope)
+        WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN try = 'try_'
                    WHEN line LIKE '\%s%' THEN true
-                   ELSE prefix = '' END
+                   ELSE try || xact = '' END
     LOOP
         -- Every function of a name is there for bigint and uuid, too, and every function of a list
         -- for lists of these.  A list that a driver sends without a type arrives as text.
         FOR form IN
-            SELECT * FROM (VALUES
-                ('key bigint', 'key bigint', 'name', 'text'),
-                ('name text', 'name text', 'name', 'text'),
-                ('name text', 'id bigint',
+            SELECT type,
+                   CASE type WHEN 'text' THEN 'name text' ELSE 'id ' || type END AS element,
+                   replace(f.signature, old, format(arguments, type)) AS signature,
+                   replace(regexp_replace(f.call, '\mnames?\M', value, 'g'),
+                           'taken::pg_catalog.text', 'taken::pg_catalog.' || type) AS call,
+                   -- Others call a function of their own name, which is there.
+                   old <> arguments OR NOT starts_with(
+                       f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') AS is_new
+            FROM (VALUES
+                ('key bigint', 'key bigint', 'name', '{text}'),
+                ('name text', 'name text', 'name', '{text}'),
+                ('name text', 'id %s',
                  '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]',
-                 'int8'),
-                ('name text', 'id uuid',
-                 '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]',
-                 'uuid'),
-                ('names text[]', 'names text[]', 'names', 'text'),
-                ('names text[]', 'names text', 'names::pg_catalog.text[]', 'text'),
-                ('names text[]', 'ids bigint[]',
-                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'int8'),
-                ('names text[]', 'ids uuid[]',
-                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'uuid')
-            ) AS v (old, new, value, type)
+                 '{int8,uuid}'),
+                ('names text[]', 'names text[]', 'names', '{text}'),
+                ('names text[]', 'names text', 'names::pg_catalog.text[]', '{text}'),
+                ('names text[]', 'ids %s[]',
+                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', '{int8,uuid}')
+            ) AS v (old, arguments, value, types), unnest(types::text[]) AS type
             WHERE strpos(f.signature, old) > 0
-                AND (f.signature NOT LIKE 'unlock_all(%' OR new <> 'names text')
+                AND (f.signature NOT LIKE 'unlock_all(%' OR arguments <> 'names text')
         LOOP
-            signature := replace(f.signature, form.old, form.new);
-            call := replace(regexp_replace(f.call, '\mnames?\M', form.value, 'g'),
-                            'taken::pg_catalog.text', 'taken::pg_catalog.' || form.type);
-            IF form.old = form.new
-               AND starts_with(f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') THEN
-                NULL;    -- It is there.
-            ELSIF f.result = 'CALL' THEN
+            IF form.is_new AND f.result = 'CALL' THEN
                 EXECUTE format('CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %L',
-                               signature,
-                               format('DECLARE ignored integer; BEGIN CALL %s; END', call));
-            ELSE
+                               form.signature,
+                               format('DECLARE ignored integer; BEGIN CALL %s; END', form.call));
+            ELSIF form.is_new THEN
                 EXECUTE format(
                     'CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql %s AS %L',
-                    signature,
+                    form.signature,
                     CASE f.result
                         WHEN 'holders'
                         THEN pg_get_function_result('advisory._holders_of'::regproc)
-                        WHEN 'SETOF text' THEN 'SETOF ' || form.type
-                        ELSE replace(f.result, 'name text',
-                                     CASE form.type WHEN 'text' THEN 'name text'
-                                          ELSE 'id ' || form.type END) END,
+                        ELSE replace(replace(f.result, 'SETOF text', 'SETOF ' || form.type),
+                                     'name text', form.element) END,
                     CASE WHEN f.signature LIKE 'key(%' THEN 'IMMUTABLE PARALLEL SAFE'
                          ELSE 'COST 1000' END,
-                    'SELECT ' || call);
+                    'SELECT ' || form.call);
             END IF;
             EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L',
-                           regexp_replace(signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
+                           regexp_replace(form.signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
         END LOOP;
     END LOOP;
     -- The path of the functions in PL/pgSQL.
@@ -1750,8 +1768,7 @@ DECLARE
 BEGIN
     FOR granted IN
         SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
-        FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass,
-                     oid, relowner, relacl, relnamespace FROM pg_class
+        FROM (SELECT 'TABLE ' || oid::regclass, oid, relowner, relacl, relnamespace FROM pg_class
               UNION ALL
               SELECT 'ROUTINE ' || oid::regprocedure, oid, proowner, proacl, pronamespace
               FROM pg_proc
@@ -1760,8 +1777,8 @@ BEGIN
             AS o (object, oid, owner, privileges, namespace), aclexplode(privileges)
         WHERE namespace = 'advisory'::regnamespace AND grantee <> owner
             AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
-            AND oid::text <> ALL (
-                string_to_array(current_setting('advisory_portable.known'), ' '))
+            AND (oid::text = ANY (string_to_array(
+                current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;
@@ -1770,7 +1787,7 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON
     advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
     advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
-    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
+    advisory._keys, advisory._uses, advisory._prepared, advisory._tree, advisory._sets TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
     advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
     FROM PUBLIC;

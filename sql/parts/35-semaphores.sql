@@ -191,6 +191,125 @@ CREATE FUNCTION advisory.release(namespace text, id uuid, slot integer DEFAULT N
 COMMENT ON FUNCTION advisory.release(text, uuid, integer) IS
     'give back a slot of this session (NULL: the one that it took last)';
 
+---- acquire_many, try_acquire_many, xact_acquire_many, try_xact_acquire_many, release_many
+
+CREATE FUNCTION advisory.acquire_many(namespace text, name text, slots integer,
+                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_acquire_many_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.acquire_many(namespace text, id bigint, slots integer,
+                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_acquire_many_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.acquire_many(namespace text, id uuid, slots integer,
+                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_acquire_many_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.try_acquire_many(namespace text, name text, slots integer,
+                                          wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_many_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE FUNCTION advisory.try_acquire_many(namespace text, id bigint, slots integer,
+                                          wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_many_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE FUNCTION advisory.try_acquire_many(namespace text, id uuid, slots integer,
+                                          wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_many_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE FUNCTION advisory.xact_acquire_many(namespace text, name text, slots integer,
+                                           wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_xact_acquire_many_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.xact_acquire_many(namespace text, id bigint, slots integer,
+                                           wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_xact_acquire_many_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.xact_acquire_many(namespace text, id uuid, slots integer,
+                                           wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_xact_acquire_many_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE FUNCTION advisory.try_xact_acquire_many(namespace text, name text, slots integer,
+                                               wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_many_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+CREATE FUNCTION advisory.try_xact_acquire_many(namespace text, id bigint, slots integer,
+                                               wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_many_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+CREATE FUNCTION advisory.try_xact_acquire_many(namespace text, id uuid, slots integer,
+                                               wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_many_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+CREATE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
+    RETURNS integer
+    AS 'MODULE_PATHNAME', 'advisory_release_many_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.release_many(text, text, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
+CREATE FUNCTION advisory.release_many(namespace text, id bigint, slots integer[])
+    RETURNS integer
+    AS 'MODULE_PATHNAME', 'advisory_release_many_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.release_many(text, bigint, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
+CREATE FUNCTION advisory.release_many(namespace text, id uuid, slots integer[])
+    RETURNS integer
+    AS 'MODULE_PATHNAME', 'advisory_release_many_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.release_many(text, uuid, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
 ---- await_acquire: a procedure, as await_lock is
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, name text, slots integer,

@@ -42,7 +42,8 @@ CREATE FOREIGN TABLE advisory._locks (
     high integer,
     low integer,
     objsubid integer,
-    lock text)
+    lock text,
+    wanted integer)
     SERVER advisory_ext;
 COMMENT ON FOREIGN TABLE advisory._locks IS
     'rows of advisory.locks, advisory.activity and advisory.semaphores';

@@ -1,6 +1,6 @@
 CREATE VIEW advisory.semaphores AS
     WITH entry AS MATERIALIZED (
-        SELECT key, namespace, name, slot, slots, granted, coalesce(pid, 0) AS pid
+        SELECT key, namespace, name, slot, slots, granted, coalesce(pid, 0) AS pid, wanted
         FROM advisory._locks
         WHERE kind IN ('semaphore', 'queue') AND database = current_database()
     ), given AS (
@@ -26,7 +26,8 @@ CREATE VIEW advisory.semaphores AS
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
            coalesce(array_agg(pid ORDER BY slot) FILTER (WHERE granted), '{}') AS holders,
            coalesce(min(slots) <> max(slots), false) AS slots_disagree,
-           slots_given
+           slots_given,
+           (sum(wanted) FILTER (WHERE NOT granted))::integer AS slots_wanted
     FROM entry
     LEFT JOIN given USING (key)
     GROUP BY key, slots_given;
@@ -46,3 +47,5 @@ COMMENT ON COLUMN advisory.semaphores.slots_disagree IS
     'do sessions use it with different numbers of slots?';
 COMMENT ON COLUMN advisory.semaphores.slots_given IS
     'which number of slots which processes give: 2 by 4711; 3 by 4712';
+COMMENT ON COLUMN advisory.semaphores.slots_wanted IS
+    'how many slots the waiting sessions want together';

@@ -242,16 +242,18 @@ using ListNode = decltype(PROCLOCK::lockLink);
 
 /*
  * The objects on a list, for a range-based for.  The lock that protects the list must be held, and
- * the loop must not change the list. With &ListNode::prev from the last one to the first.
+ * the loop may remove no other object than the present one.  With &Node::prev from the last one to
+ * the first.
  */
-template <typename Object>
+template <typename Object, typename Node = ListNode>
 struct ObjectsOnList
 {
 	/* Every kind of list begins with the node behind its last object and before its first. */
 	void	   *list;
 	size_t		offset;			/* of the list's node in an object */
-	ListNode   *ListNode::*link = &ListNode::next;
-	ListNode   *node = static_cast<ListNode *>(list)->*link;
+	Node	   *Node::*link = &Node::next;
+	Node	   *node = static_cast<Node *>(list)->*link;
+	Node	   *next = node != nullptr ? node->*link : nullptr;
 
 	ObjectsOnList begin() const noexcept
 	{
@@ -267,7 +269,8 @@ struct ObjectsOnList
 	}
 	void		operator++() noexcept
 	{
-		node = node->*link;
+		node = next;
+		next = node->*link;
 	}
 	/* Is an object left?  A zeroed dlist that was not initialized is empty, too. */
 	bool		operator!=(const ObjectsOnList &) const noexcept

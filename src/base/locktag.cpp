@@ -78,17 +78,4 @@ is_of_semaphore(const LOCKTAG &tag) noexcept
 	return kind == Kind::semaphore || kind == Kind::queue;
 }
 
-int
-compare_locktags(const void *a, const void *b) noexcept
-{
-	const DecodedTag tag_a = decode_tag(*static_cast<const LOCKTAG *>(a));
-	const DecodedTag tag_b = decode_tag(*static_cast<const LOCKTAG *>(b));
-
-	if (tag_a.database != tag_b.database)
-		return tag_a.database < tag_b.database ? -1 : 1;
-	if (!(tag_a.key == tag_b.key))
-		return tag_a.key.value < tag_b.key.value ? -1 : 1;
-	return static_cast<int>(tag_a.objsubid) - static_cast<int>(tag_b.objsubid);
-}
-
 }								/* namespace advisory */

@@ -47,6 +47,19 @@ hash_of_key(int64 key, uint32 besides) noexcept
 												   sizeof(both), hash_seed));
 }
 
+/* A hash table of entries that begin with a key, whose bytes are compared. */
+template <typename Key, typename Entry>
+inline HTAB *
+make_hash_table(const char *name, long size, MemoryContext context = CurrentMemoryContext)
+{
+	HASHCTL		control = {};
+
+	control.keysize = sizeof(Key);
+	control.entrysize = sizeof(Entry);
+	control.hcxt = context;
+	return hash_create(name, size, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
 /* Called from _PG_init: chooses the seed. */
 void		hash_seed_init();
 
@@ -218,7 +231,13 @@ is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
 		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
 }
 
-/* For qsort: by database, then key, then objsubid. */
-int compare_locktags(const void *a, const void *b) noexcept;
+/* What tags are sorted by: the database, then the key, then the objsubid. */
+inline std::tuple<Oid, int64, uint16>
+order_of(const LOCKTAG &tag) noexcept
+{
+	DecodedTag	decoded = decode_tag(tag);
+
+	return {decoded.database, decoded.key.value, decoded.objsubid};
+}
 
 }								/* namespace advisory */

@@ -1,6 +1,6 @@
 /*
  * core/acquire.cpp
- *		Taking one lock, or one slot of a semaphore.
+ *		Taking one lock, or slots of a semaphore.
  *
  * The steps are: ask the guard of the lock table; register the name; notice holds that have been
  * lost; obey advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held
@@ -23,9 +23,6 @@
 namespace advisory
 {
 
-/* For what is expected to be granted at once. */
-static constexpr Timeout SHORTEST_WAIT = {1};
-
 /* ---- The guard of the lock table ---- */
 
 /*
@@ -44,22 +41,23 @@ void
 check_pool_limit(const LockName &name, const LockRequest *request)
 {
 	int			limit = setting::pool_limit;
+	int			wanted = request != nullptr ? request->wanted : 1;
 
-	if (held_entry_count() + lease_locks_taken <= max_locks_per_xact || limit == 0 ||
-		until_look-- > 0)
+	if (held_entry_count() + lease_locks_taken + wanted - 1 <= max_locks_per_xact || limit == 0 ||
+		(until_look -= wanted) >= 0)
 		return;
 
 	PoolState	pool = read_pool();
 
 	until_look = Min(pool_room(pool, limit) / PART_OF_ROOM, MOST_BETWEEN_LOOKS);
-	if (pool_percent_used(pool) <= limit)
+	if (pool_percent_used(pool) <= limit && wanted - 1 <= pool_room(pool, limit))
 		return;
 	if (request != nullptr &&
 		(request->is_mine(Mode::exclusive) || request->is_mine(Mode::shared)))
 		return;
 
 	/* The session may not have noticed yet that some of its locks were released. */
-	int			held = held_count_locks() + count_my_lease_locks();
+	int			held = held_count_locks() + count_my_lease_locks() + wanted - 1;
 
 	if (held <= max_locks_per_xact)
 		return;
@@ -68,12 +66,13 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly "
-					"full", shown),
+			 errmsg("cannot take advisory lock \"%s\" because the server's lock table %s nearly "
+					"full", shown, pool_percent_used(pool) > limit ? "is" : "would be"),
 			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated "
 					   INT64_FORMAT " locks), and advisory_ext.pool_limit is %d. This session "
-					   "holds %d advisory locks, more than max_locks_per_transaction (%d).",
-					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks, limit, held,
+					   "%s %d advisory locks, more than max_locks_per_transaction (%d).",
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks, limit,
+					   wanted > 1 ? "would hold" : "holds", held + (wanted > 1),
 					   max_locks_per_xact),
 			 errhint("Release locks, or protect several things by one lock. To hold this many "
 					 "locks, increase max_locks_per_transaction and restart the server."),
@@ -117,7 +116,7 @@ wait_for_lock(Attempt *attempt)
 	UsedName	used = attempt->name->used();
 
 	if (OidIsValid(used.role))
-		publish_wait(request.tag(), 0, used);
+		publish_wait(request.tag(), 0, 0, used);
 	sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 }
 
@@ -127,24 +126,17 @@ has_lock_survived(Attempt *attempt)
 	return is_held_by_me(attempt->request.tag(), attempt->request.mode);
 }
 
-static HeldLock *
+static void
 add_lock(const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
 
-	return held_add(request.tag(), request.mode, request.scope, attempt.name,
-					request.name.by_name());
-}
-
-static char *
-describe_lock(const LockRequest &request, const char *name)
-{
-	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(request.mode));
+	held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
 }
 
 const WaitRoutine LOCK_ROUTINE = {
 	true, nullptr, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
-	describe_lock};
+	"advisory lock \"%s\" in %s mode"};
 
 /* ---- Asking ---- */
 
@@ -207,21 +199,24 @@ static void
 add_or_release(const WaitRoutine &routine, const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
-	HeldLock   *volatile added = nullptr;
+	volatile bool is_added = false;
 
 	PG_TRY();
 	{
-		added = routine.add(attempt);
+		routine.add(attempt);
+		is_added = true;
 		log_wait(routine, attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
 		/* An error ends a transaction-level hold, but not this one.  Others of the lock stay. */
-		if (request.scope == Scope::session)
+		for (int i = 0; request.scope == Scope::session && i < request.wanted; i++)
 		{
-			release_session_lock(request.granted_tag(attempt.slot), request.mode);
-			held_remove(added, 1, request.name.by_name());
+			if (is_added)
+				lock_give_up(request, attempt.slot(i));
+			else
+				release_session_lock(request.granted_tag(attempt.slot(i)), request.mode);
 		}
 		PG_RE_THROW();
 	}
@@ -229,10 +224,10 @@ add_or_release(const WaitRoutine &routine, const Attempt &attempt)
 }
 
 Outcome
-lock_take(const LockRequest &request, Timeout timeout, int *slot)
+lock_take(const LockRequest &request, Timeout timeout, int *slots)
 {
 	const WaitRoutine &routine = request.routine();
-	Attempt		attempt = {request};
+	Attempt		attempt = {request, nullptr, slots};
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
@@ -249,7 +244,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 	{
 		if (timeout.is_immediate() && routine.comes_first != nullptr &&
 			routine.comes_first(request))
-			timeout = SHORTEST_WAIT;
+			timeout = Timeout{1};	/* it is expected to be granted at once */
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(routine, &attempt, timeout);
 	}
@@ -261,20 +256,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 		log_wait(routine, attempt, "and timed out");
 	}
 	name_end_asking();
-	if (slot != nullptr)
-		*slot = attempt.slot;
 	return outcome;
-}
-
-int
-lock_must(const LockRequest &request, Timeout timeout)
-{
-	int			slot;
-	Outcome		outcome = lock_take(request, timeout, &slot);
-
-	if (outcome != Outcome::granted)
-		raise_not_available(request, outcome, timeout);
-	return slot;
 }
 
 }								/* namespace advisory */

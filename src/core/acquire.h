@@ -1,6 +1,6 @@
 /*
  * core/acquire.h
- *		Taking one lock, or one slot of a semaphore.
+ *		Taking one lock, or slots of a semaphore.
  *
  * In every case and every race, true means held, and false or an error means not held (unless the
  * session held it before).
@@ -15,7 +15,7 @@ namespace advisory
 struct PoolState;
 
 /*
- * Take a lock or a slot, waiting at most as long as the timeout or lock_timeout says.
+ * Take a lock or slots, waiting at most as long as the timeout or lock_timeout says.
  *
  *		granted							Outcome::granted
  *		held by this session already	Outcome::mine_already, if advisory_ext.reentrant says so
@@ -32,23 +32,18 @@ struct PoolState;
  *
  * A session-level lock that was granted while a timeout was ending the wait counts as granted.
  * Before any other error it is released.  If a timeout limits the wait, the wait runs in an
- * internal subtransaction.  *slot is the slot that was taken.
+ * internal subtransaction.  slots: for slots an array for as many as are wanted; it returns their
+ * numbers, in their order.
  */
-Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
-
-/*
- * The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for
- * a lock.
- */
-int			lock_must(const LockRequest &request, Timeout timeout);
+Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slots = nullptr);
 
 /*
  * The guard that stops a session that would fill the server's lock table: lock_take() asks it
  * first; so do the functions of leases, without a request.  Raises 53400 if the table is fuller
  * than advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory
- * locks through this extension, and the request would add one more.  For a session that holds fewer
- * locks this costs one comparison.  May ereport for other reasons, too (out of memory,
- * cancellation).
+ * locks through this extension, and the request would add one more.  Of the slots that a request
+ * wants all but the last count as in use.  For a session that holds fewer locks this costs one
+ * comparison.  May ereport for other reasons, too (out of memory, cancellation).
  */
 void		check_pool_limit(const LockName &name, const LockRequest *request = nullptr);
 

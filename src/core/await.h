@@ -42,7 +42,7 @@ without_vxid_lock(Take take)
 }
 
 /*
- * Take the lock, or a slot, as lock_must() does, but with the session's xmin and transaction ID
+ * Take the lock, or a slot, or raise an error, with the session's xmin and transaction ID
  * unset while it waits.  Returns the slot.  If that is impossible here, raises 25001 before it
  * takes or waits for anything, even if the lock is free.
  */

@@ -56,8 +56,8 @@ survived(const WaitRoutine &routine, Attempt *attempt)
 static void
 release_survivor(const WaitRoutine &routine, Attempt *attempt)
 {
-	if (survived(routine, attempt))
-		lock_give_up(attempt->request, attempt->slot);
+	for (int i = 0; survived(routine, attempt) && i < attempt->request.wanted; i++)
+		lock_give_up(attempt->request, attempt->slot(i));
 }
 
 /*
@@ -90,8 +90,10 @@ wait_no_longer(const WaitRoutine &routine, Attempt *attempt, int milliseconds,
 				wait_and_check(routine, attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
-			if (!timed_out && attempt->request.scope == Scope::transaction && routine.is_held)
-				give_to_portal(attempt->request.granted_tag(attempt->slot), attempt->request.mode);
+			for (int i = 0; !timed_out && attempt->request.scope == Scope::transaction &&
+				 routine.is_held && i < attempt->request.wanted; i++)
+				give_to_portal(attempt->request.granted_tag(attempt->slot(i)),
+							   attempt->request.mode);
 		}
 		else
 			wait_and_check(routine, attempt);
@@ -137,7 +139,7 @@ count_event(const CachedName *name, Event event) noexcept
 	{
 		stats_count(stats, event, 1);
 		if (event == Event::skipped)
-			raise_to(&stats->last_skipped_at, static_cast<uint64>(GetCurrentTimestamp()));
+			raise_to(&stats->last_skipped_at, GetCurrentTimestamp());
 	}
 }
 
@@ -151,7 +153,7 @@ log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end)
 		waited < setting::log_wait * INT64CONST(1000))
 		return;
 
-	what = routine.describe(attempt.request, display_lock(attempt.request.name));
+	what = psprintf(routine.what, display_lock(attempt.request.name), attempt.request.how());
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
@@ -179,7 +181,7 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 
 	with_error_context([&]() {
 		char	   *name = known != nullptr ? pstrdup(known) : display_name(given);
-		char	   *what = routine.describe(attempt->request, name);
+		char	   *what = psprintf(routine.what, name, attempt->request.how());
 
 		errcontext("while waiting for %s", what);
 		pfree(what);

@@ -2,9 +2,9 @@
  * core/boundedwait.h
  *		What a session can wait for, and a wait that a timeout may end.
  *
- * There are three kinds of things that a session can wait for: a lock, a slot of a semaphore, and a
+ * There are three kinds of things that a session can wait for: a lock, slots of a semaphore, and a
  * lease.  A WaitRoutine says how each is got, like the routine of an access method.  The order of
- * the steps is the same for a lock and a slot, and stands in acquire.cpp.  A lease has its own
+ * the steps is the same for a lock and for slots, and stands in acquire.cpp.  A lease has its own
  * (lease.cpp).
  */
 #pragma once
@@ -15,7 +15,6 @@
 namespace advisory
 {
 
-struct HeldLock;
 struct Lease;
 struct Semaphore;
 
@@ -24,11 +23,18 @@ struct Attempt
 {
 	LockRequest request;
 	CachedName *name = nullptr;
-	Semaphore  *semaphore = nullptr;	/* of a slot */
+	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
+	bool		has_slots = false;	/* they are taken */
+	Semaphore  *semaphore = nullptr;	/* of slots */
 	Lease	   *lease = nullptr;
-	int			slot = NO_SLOT; /* the slot that was taken */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
+
+	/* The slot in this place of the array; NO_SLOT for a lock, which takes one place. */
+	int			slot(int i) const noexcept
+	{
+		return request.is_for_slot() ? slots[i] : NO_SLOT;
+	}
 };
 
 /* Functions that are null have nothing to do, or say no. */
@@ -59,13 +65,13 @@ struct WaitRoutine
 	bool		(*survived) (Attempt *attempt);
 
 	/*
-	 * Add what was granted to the held locks, and return it.  May ereport (out of memory), and adds
-	 * nothing then.
+	 * Add what was granted to the held locks, unless they contain it already.  May ereport (out of
+	 * memory), and adds nothing then.
 	 */
-	HeldLock   *(*add) (const Attempt &attempt);
+	void		(*add) (const Attempt &attempt);
 
-	/* What the session waits for, for messages, given how it is called; palloc'd. */
-	char	   *(*describe) (const LockRequest &request, const char *name);
+	/* What the session waits for, in messages: a format of its name, and of mode or slots. */
+	const char *what;
 };
 
 /*

@@ -32,12 +32,6 @@ struct WindowClaim
 TimestampTz window_at(TimestampTz at, int64 length, Datum zone);
 
 /*
- * The distance of days of a time zone.  New data of the zone, or another one, can move a day by
- * hours, so one that begins that near the last claimed one is the same day.
- */
-constexpr int64 DAYS_DIFFER_BY = USECS_PER_DAY / 2;
-
-/*
  * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps
  * nothing locked, if this window or a later one has been claimed before.  Waits for the end of
  * other transactions that have claimed a window of this name.  A claim without every must also be

@@ -25,9 +25,8 @@ describe_request(const LockRequest &request, int slot)
 
 	if (!request.is_for_slot())
 		return psprintf("advisory lock \"%s\"", name);
-	if (slot == NO_SLOT)
-		return psprintf("a slot of semaphore \"%s\"", name);
-	return psprintf("slot %d of semaphore \"%s\"", slot, name);
+	return psprintf("%s of semaphore \"%s\"", slot == NO_SLOT
+					? slots_text(request.wanted) : psprintf("slot %d", slot), name);
 }
 
 /* ---- Deadlocks ---- */
@@ -41,8 +40,10 @@ outlives_error(const LOCKTAG &tag)
 	int			passing_count = 0;
 
 	for (const PassingLocks *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		passing_count += bsearch(&tag, passing->tags, passing->count, sizeof(LOCKTAG),
-								 compare_locktags) != nullptr;
+		passing_count += std::binary_search(passing->tags, passing->tags + passing->count, tag,
+											[](const LOCKTAG &a, const LOCKTAG &b) {
+			return order_of(a) < order_of(b);
+		});
 	return lock_counts(tag, Mode::exclusive).session > passing_count ||
 		lock_counts(tag, Mode::shared).session > 0;
 }
@@ -68,7 +69,7 @@ add_survivors_hint(ErrorData *error)
 		/* A lock that is held in several modes counts once, in the strongest of them. */
 		if (entry.held_modes >= LOCKBIT_ON(entry.lockmode + 1) || !outlives_error(entry.tag))
 			continue;
-		if (count++ == 0 || compare_locktags(&entry.tag, &first) < 0)
+		if (count++ == 0 || order_of(entry.tag) < order_of(first))
 			first = entry.tag;
 	}
 	if (count == 0)
@@ -193,7 +194,7 @@ append_hold(StringInfo out, const LockEntry &entry)
 	else if (entry.granted)
 		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
 	else
-		appendStringInfoString(out, " waits for a slot");
+		appendStringInfo(out, " waits for %s", slots_text(entry.wanted));
 }
 
 /* What a holder, or one of its parallel workers, waits for, and since when; or null. */
@@ -215,15 +216,15 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 			read_session_wait(number, &wait))
 		{
 			*since = wait.wait_start;
-			return is_of_semaphore(wait.tag) ? "slot" :
-				is_of_lease_queue(wait.tag) ? "lease" : "lock";
+			return is_of_semaphore(wait.tag) ? slots_text(wait.wanted) :
+				is_of_lease_queue(wait.tag) ? "a lease" : "a lock";
 		}
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
 	if (!read_wait_of(holder, &published) || decode_tag(published.tag).kind != Kind::lease)
 		return nullptr;
 	*since = published.since;
-	return "lease";
+	return "a lease";
 }
 
 /* Add a sentence about a holder or waiter.  Returns whether that session itself waits. */
@@ -242,7 +243,7 @@ append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &ses
 	if (entry.granted)
 		awaited = what_it_awaits(entry, &since);
 	if (awaited != nullptr)
-		appendStringInfo(out, "; it is waiting for a %s since %s",
+		appendStringInfo(out, "; it is waiting for %s since %s",
 						 awaited, timestamptz_to_str(since));
 	else if (session.state != nullptr)
 	{

@@ -38,7 +38,7 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
  */
 struct PassingLocks
 {
-	const LOCKTAG *tags;		/* sorted by compare_locktags(), each once */
+	const LOCKTAG *tags;		/* sorted by order_of(), each once */
 	int			count;
 	const PassingLocks *outer;
 };

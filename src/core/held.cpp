@@ -252,7 +252,8 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		/*
 		 * For a lock that is held already the start of the statement is exact enough, and cheaper.
 		 */
-		stats_note_acquired(stats, was_held ? GetCurrentStatementStartTimestamp() : held->since);
+		raise_to(&stats->last_acquired_at,
+				 was_held ? GetCurrentStatementStartTimestamp() : held->since);
 	}
 	return held;
 }
@@ -362,12 +363,8 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 void
 end_lost_holds(HoldEnd end) noexcept
 {
-	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head;
-		 node = next)
+	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list)))
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
-
-		next = node->next;
 		if (is_lost(held))
 			keep_session_holds(held, 0, 0, end);
 	}

@@ -90,10 +90,8 @@ end_aborted_holds() noexcept
 static void
 pass_xact_holds_to_parent(int level) noexcept
 {
-	for (dlist_node *node = xact_holds.head.prev; node != &xact_holds.head; node = node->prev)
+	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact), &dlist_node::prev))
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
 		if (held->xact_level < level)
 			break;
 		held->xact_level = level - 1;
@@ -106,10 +104,8 @@ log_before_commit()
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	for (dlist_node *node = xact_holds.head.next; node != &xact_holds.head; node = node->next)
+	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact)))
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
 		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
 			continue;
 		held->is_logged = true;
@@ -121,11 +117,8 @@ log_before_commit()
 static void
 set_acquirer(int acquirer, dlist_node *dlist_node::*next) noexcept
 {
-	for (dlist_node *node = session_holds.head.*next; node != &session_holds.head;
-		 node = node->*next)
+	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list), next))
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
-
 		if (held->has_acquirer)
 			break;
 		held->has_acquirer = true;
@@ -217,12 +210,9 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 static void
 refresh_doubly_held()
 {
-	for (dlist_node *node = xact_holds.head.next, *next; node != &xact_holds.head; node = next)
-	{
-		/* A hold that is refreshed may leave the list. */
-		next = node->next;
-		held_refresh(held_of(node, offsetof(HeldLock, in_xact)));
-	}
+	/* A hold that is refreshed may leave the list. */
+	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact)))
+		held_refresh(held);
 }
 
 /*

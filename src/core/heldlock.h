@@ -100,4 +100,12 @@ held_of(dlist_node *node, size_t offset) noexcept
 	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offset);
 }
 
+/* All entries of a list, whose nodes are at this offset, for a range-based for. */
+inline compat::ObjectsOnList<HeldLock, dlist_node>
+holds_on(dlist_head &list, size_t offset,
+		 dlist_node *dlist_node::*link = &dlist_node::next) noexcept
+{
+	return {&list.head, offset, link};
+}
+
 }								/* namespace advisory */

@@ -141,11 +141,10 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* Turn the lock, if the session still has it, into a transaction-level one, at no time free. */
+/* After held_prepare(): make the lock, if it is still held, transaction-level, at no time free. */
 static void
 keep_for_transaction(const LOCKTAG &tag, Mode mode)
 {
-	held_prepare(tag, mode);
 	if (lock_counts(tag, mode).session == 0)
 		return;
 	take_lock(tag, mode, Scope::transaction, true);
@@ -179,6 +178,7 @@ run_statements(const Job &job, const List *statements, int slot, const WindowCla
 	if (job.is_once)
 		claim_finish(job.request.name, claim);
 	check_still_held(job, slot, holds_before);
+	held_prepare(tag, job.request.mode);
 	keep_for_transaction(tag, job.request.mode);
 }
 
@@ -256,21 +256,31 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 	}
 	PG_CATCH();
 	{
-		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
+		const char *volatile hint = current != nullptr ? hint_for_error(job, current) : nullptr;
+
+		ErrorData  *volatile error = nullptr;
 
 		passing_locks = passing.outer;
 		/* As the abort will do, because LWLocks must not be held when the lock is released. */
 		LWLockReleaseAll();
-		lock_give_up(job.request, slot);
-		if (hint != nullptr)
+		PG_TRY();
 		{
-			ErrorData  *error = catch_error(context);
-
-			if (error->hint == nullptr)
+			error = catch_error(context);
+			if (error->hint == nullptr && hint != nullptr)
 				error->hint = pstrdup(hint);
-			ReThrowError(error);
+			/* The abort releases the lock, not before others see that the rows are gone. */
+			CurrentResourceOwner = CurTransactionResourceOwner;
+			keep_for_transaction(tag, job.request.mode);
 		}
-		PG_RE_THROW();
+		PG_CATCH();
+		{
+			lock_give_up(job.request, slot);
+			if (error == nullptr)
+				PG_RE_THROW();
+			FlushErrorState();
+		}
+		PG_END_TRY();
+		ReThrowError(error);
 	}
 	PG_END_TRY();
 	passing_locks = passing.outer;

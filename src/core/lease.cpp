@@ -227,7 +227,7 @@ wait_for_lease(Attempt *attempt)
 				 errhint("(advisory.lease(...)).* calls the function twice. "
 						 "Use SELECT * FROM advisory.lease(...)."),
 				 set_lock_fields(lease->name)));
-	publish_wait(queue, 0, attempt->name->used());
+	publish_wait(queue, 0, 0, attempt->name->used());
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{
@@ -260,14 +260,8 @@ wait_for_lease(Attempt *attempt)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
-static char *
-describe_lease(const LockRequest &, const char *name)
-{
-	return psprintf("lease \"%s\"", name);
-}
-
 static const WaitRoutine LEASE_ROUTINE = {
-	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
+	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, "lease \"%s\""};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)
@@ -275,7 +269,7 @@ count_grant(const CachedName *name, const LeaseRow &before)
 	count_event(name, Event::acquired);
 	if (NameStats *stats = stats_of_name(name))
 	{
-		stats_note_acquired(stats, GetCurrentTimestamp());
+		raise_to(&stats->last_acquired_at, GetCurrentTimestamp());
 		/* The lease before it had expired.  If there was none this adds nothing. */
 		stats_add(&stats->hold, Max(before.acquired_at, stats_reset_at(stats)), before.ends_at);
 	}

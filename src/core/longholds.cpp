@@ -80,10 +80,8 @@ idle_holder_check(dlist_head &holds)
 	if (!is_expired || !is_still_idle())
 		return;
 	initStringInfo(&names);
-	for (dlist_node *node = holds.head.next; node != &holds.head; node = node->next)
+	for (const HeldLock *held : holds_on(holds, offsetof(HeldLock, list)))
 	{
-		const HeldLock *held = held_of(node, offsetof(HeldLock, list));
-
 		if (is_held_by_me(held->tag, held->mode) && count++ < NAMED)
 			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", display_held(held));
 	}

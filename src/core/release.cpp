@@ -16,9 +16,10 @@
 namespace advisory
 {
 
-/* Warn that this session does not have what it wants to release.  Returns false. */
+/* Warn that what the caller wants cannot be done.  Returns false. */
 static bool
-warn_not_mine(const LockName &name, const char *message, const char *detail, const char *hint)
+warn(const LockName &name, const char *message, const char *detail = nullptr,
+	 const char *hint = nullptr)
 {
 	ereport(WARNING,
 			(errmsg("%s", message),
@@ -105,8 +106,8 @@ lock_release(const LockName &name, Mode mode)
 		detail = "This session holds it until the end of the transaction.";
 	if (other_counts.session > 0)
 		detail = psprintf("This session holds it in %s mode.", mode_name(other));
-	return warn_not_mine(name, psprintf("you don't own a lock of type %s on \"%s\"",
-										lock, display_lock(name)), detail, hint);
+	return warn(name, psprintf("you don't own a lock of type %s on \"%s\"",
+							   lock, display_lock(name)), detail, hint);
 }
 
 bool
@@ -127,14 +128,12 @@ slot_release(const LockName &name, int slot)
 
 	if (slot == NO_SLOT ? semaphore_has_slot(name.key) :
 		is_held_by_me(slot_tag(MyDatabaseId, name.key, slot)))
-		return warn_not_mine(name, message,
-							 "A transaction-level slot is released at the end of the transaction.",
-							 nullptr);
+		return warn(name, message,
+					"A transaction-level slot is released at the end of the transaction.");
 	if (is_held_by_me(lock_tag(MyDatabaseId, name.key)))
-		return warn_not_mine(name, message, "This session holds the lock of that name, which is "
-											"separate from the semaphore.",
-							 "To release the lock, use advisory.unlock().");
-	return warn_not_mine(name, message, nullptr, nullptr);
+		return warn(name, message, "This session holds the lock of that name, which is separate "
+					"from the semaphore.", "To release the lock, use advisory.unlock().");
+	return warn(name, message);
 }
 
 int64
@@ -157,13 +156,9 @@ lock_release_namespace(std::string_view ns)
 	int64		released = 0;
 	EarlyReleases early;
 
-	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head;
-		 node = next)
+	/* An entry that is released leaves the list. */
+	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list)))
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
-
-		/* An entry that is released leaves the list. */
-		next = node->next;
 		CHECK_FOR_INTERRUPTS();
 		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) &&
 			held_refresh(held) != nullptr)
@@ -263,29 +258,16 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 	bool		sent = false;
 
 	if (proc == nullptr)
-	{
-		ereport(WARNING,
-				(errmsg("PID %d is not a PostgreSQL backend process", pid)));
-		return false;
-	}
+		return warn(name, psprintf("PID %d is not a PostgreSQL backend process", pid));
 	check_may_terminate(proc->roleId);
 	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
-	{
-		ereport(WARNING,
-				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of "
-						"that name",
-						pid, display_name(name)),
-				 proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId)
-				 ? errhint("That session is in another database. To end it, connect to database "
-						   "\"%s\".", database_name(proc->databaseId)) : 0));
-		return false;
-	}
+		return warn(name, psprintf("PID %d does not hold advisory lock \"%s\", nor a slot of the "
+								   "semaphore of that name", pid, display_name(name)), nullptr,
+					proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
+					psprintf("That session is in another database. To end it, connect to database "
+							 "\"%s\".", database_name(proc->databaseId)));
 	if (!sent)
-	{
-		ereport(WARNING,
-				(errmsg("could not send signal to process %d: %m", pid)));
-		return false;
-	}
+		return warn(name, psprintf("could not send signal to process %d: %m", pid));
 	return timeout.is_immediate() || wait_for_end(pid, timeout);
 }
 

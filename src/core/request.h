@@ -1,11 +1,12 @@
 /*
  * core/request.h
- *		What a caller asks for: a lock or a slot, and for how long it waits.
+ *		What a caller asks for: a lock or slots, and for how long it waits.
  */
 #pragma once
 
 #include "base/lockname.h"
 #include "server/locallock.h"
+#include "server/locktable.h"
 
 namespace advisory
 {
@@ -71,13 +72,14 @@ struct WaitRoutine;
 extern const WaitRoutine LOCK_ROUTINE;
 extern const WaitRoutine SLOT_ROUTINE;
 
-/* A request for a lock, or for a slot of a semaphore. */
+/* A request for a lock, or for slots of a semaphore. */
 struct LockRequest
 {
 	LockName	name;
 	Mode		mode;
 	Scope		scope;
 	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
+	int			wanted = 1;		/* of them, all or none */
 
 	bool		is_for_slot() const noexcept
 	{
@@ -89,6 +91,11 @@ struct LockRequest
 		return is_for_slot() ? SLOT_ROUTINE : LOCK_ROUTINE;
 	}
 
+	/* In messages: the mode, or how many slots. */
+	const char *how() const
+	{
+		return is_for_slot() ? slots_text(wanted) : mode_name(mode);
+	}
 	/* The requested lock; for a semaphore, the lock to wait for. */
 	LOCKTAG		tag() const noexcept
 	{

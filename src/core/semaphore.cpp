@@ -7,10 +7,10 @@
  * as free in the semaphore state (slotstate.h), and waiters are woken.
  *
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
- * session that has freed a slot sets its latch.  Then it claims the slot that is set aside for it,
- * if there is one, and locks it.  A semaphore with one slot needs no queue: its waiters wait for
- * that slot in the lock manager.  A caller with slots => 1 joins a queue only if it is not empty,
- * because others use the semaphore with more slots: it comes after them.
+ * session that has freed a slot sets its latch.  Then it claims the slots that are set aside for
+ * it, if there are enough, and locks them.  A semaphore with one slot needs no queue: its waiters
+ * wait for that slot in the lock manager.  A caller with slots => 1 joins a queue only if it is not
+ * empty, because others use the semaphore with more slots: it comes after them.
  *
  * The queue lock
  *
@@ -25,9 +25,9 @@
  * Slots that no session marks as free
  *
  * No session marks the slots of a prepared transaction as free, or those that sessions without
- * shared memory release.  So once a second the first waiter tries to lock every slot that it can
- * use.  A waiter behind it tries only the slots that are beyond the number of slots of all waiters
- * ahead.
+ * shared memory release.  So once a second the first waiter looks at the locks of all slots that it
+ * can use, and marks those as free that nobody holds.  A waiter behind it looks only at the slots
+ * that are beyond the number of slots of all waiters ahead.
  */
 #include "base/pg.h"
 
@@ -133,15 +133,8 @@ add_semaphore(Key key)
 	Semaphore  *semaphore;
 
 	if (known_semaphores == nullptr)
-	{
-		HASHCTL		control = {};
-
-		control.keysize = sizeof(Key);
-		control.entrysize = sizeof(Semaphore);
-		control.hcxt = TopMemoryContext;
-		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control,
-									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
+		known_semaphores = make_hash_table<Key, Semaphore>(
+			"advisory_ext semaphores", MIN_KEPT_SEMAPHORES, TopMemoryContext);
 	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
@@ -211,7 +204,7 @@ open_semaphore(Attempt *attempt)
 					 "others.")));
 }
 
-/* ---- Taking a slot ---- */
+/* ---- Taking slots ---- */
 
 static LOCKTAG
 tag_of(const Attempt *attempt, int slot) noexcept
@@ -225,114 +218,171 @@ is_mine(const Attempt *attempt, int slot) noexcept
 	return is_held_by_me(tag_of(attempt, slot), Mode::exclusive);
 }
 
-/* Add the slot, whose lock was granted, to the held locks, unless they contain it. */
-static HeldLock *
-add_slot(const Attempt &attempt)
+/* Add a slot, whose lock was granted, to the held locks, unless they contain it. */
+static void
+add_slot(const Attempt &attempt, int slot)
 {
 	const LockRequest &request = attempt.request;
 	Semaphore  *semaphore = attempt.semaphore;
-	LOCKTAG		tag = tag_of(&attempt, attempt.slot);
+	LOCKTAG		tag = tag_of(&attempt, slot);
 	HeldLock   *held = held_find(tag, Mode::exclusive);
 
 	if (held != nullptr && (held->session_count > 0 || request.scope == Scope::transaction))
-		return held;
+		return;
+	if (request.wanted > 1)
+		publish_reserve();
 	held = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
 					request.slots);
 	if (held->semaphore == nullptr)
 		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
 	held->semaphore = semaphore;
-	mark_slot(&semaphore->seen, attempt.slot, SlotMark::taken);
-	return held;
+	mark_slot(&semaphore->seen, slot, SlotMark::taken);
+}
+
+static void
+add_slots(const Attempt &attempt)
+{
+	for (int i = 0; i < attempt.request.wanted; i++)
+		add_slot(attempt, attempt.slots[i]);
 }
 
 /*
- * Lock a slot, mark it and add it to the held locks.  False if another session or this one already
- * has it.  is_claimed: claim_slot() gave it to this session.  May ereport (53200), and then marks a
- * slot that was claimed as free.
+ * Unlock the chosen slots from this place of the array up to locked, mark all that were claimed as
+ * free, and wake the waiters that get them now.  Another session, or this one, has the slot in the
+ * place refused.
+ */
+static void
+give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int refused)
+{
+	const LockRequest &request = attempt->request;
+
+	for (int i = first; i < request.wanted; i++)
+	{
+		LOCKTAG		tag = tag_of(attempt, attempt->slots[i]);
+
+		if (i < locked)
+			LockRelease(&tag, lockmode_of(Mode::exclusive), request.scope == Scope::session);
+		if (is_claimed && i == refused)
+			mark_slot(attempt->semaphore->state, attempt->slots[i], SlotMark::unverified);
+		else if (is_claimed)
+			mark_released(attempt->semaphore, attempt->slots[i]);
+	}
+	if (is_claimed && (request.wanted > 1 || refused < 0))
+		wake_waiters(attempt->semaphore->state);
+}
+
+/*
+ * Lock the chosen slots, and add them to the held locks: all or none.  False if another session or
+ * this one already has one of them.  is_claimed: claim_slots() has chosen them; those that are not
+ * taken are marked as free again.  is_queued: the session waits, and is in the queue again before
+ * that.  May ereport (53200).
  */
 static bool
-take_slot(Attempt *attempt, int slot, bool is_claimed)
+take_slots(Attempt *attempt, bool is_claimed, bool is_queued)
 {
+	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
-	LOCKTAG		tag = tag_of(attempt, slot);
-	volatile bool is_granted = false;
+	volatile int locked = 0;
+	volatile int added = 0;
 
-	if (is_mine(attempt, slot))
-		return false;
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
 	publish_leaving(true);
 	PG_TRY();
 	{
-		is_granted = take_lock(tag, Mode::exclusive, attempt->request.scope, true) ==
-			LOCKACQUIRE_OK;
-		if (is_granted)
-		{
-			attempt->slot = slot;
-			add_slot(*attempt);
-		}
+		while (locked < request.wanted && !is_mine(attempt, attempt->slots[locked]) &&
+			   take_lock(tag_of(attempt, attempt->slots[locked]), Mode::exclusive, request.scope,
+						 true) == LOCKACQUIRE_OK)
+			locked = locked + 1;
+		for (; locked == request.wanted && added < locked; added = added + 1)
+			add_slot(*attempt, attempt->slots[added]);
 	}
 	PG_CATCH();
 	{
-		attempt->slot = NO_SLOT;
-		if (is_granted && attempt->request.scope == Scope::session)
-			release_session_lock(tag, Mode::exclusive);
-		if (is_claimed)
-		{
-			mark_released(attempt->semaphore, slot);
-			wake_waiters(state);
-		}
+		/* The abort ends transaction-level holds. */
+		for (int i = 0; request.scope == Scope::session && i < added; i++)
+			lock_give_up(request, attempt->slots[i]);
+		give_back(attempt, added, locked, is_claimed, -1);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (is_granted)
+	attempt->has_slots = locked == request.wanted;
+	if (attempt->has_slots)
 		return true;
-	if (is_claimed)
-		mark_slot(state, slot, SlotMark::unverified);
+	/* Nobody behind this session gets what it gives back. */
+	if (is_queued && state != nullptr)
+		join_queue(state, request.slots, request.wanted, true);
+	give_back(attempt, 0, locked, is_claimed, locked);
 	publish_leaving(false);
 	return false;
 }
 
 /*
- * Take one of the slots that no waiter ahead of this session can use, however it is marked; or only
- * an unverified one.
+ * Choose slots that are free and, with shared memory, not set aside for a waiter ahead; claim them.
+ * False if they are fewer than wanted.
  */
 static bool
-take_unclaimed_slot(Attempt *attempt, bool unverified_only)
+choose_slots(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+	int			count = 0;
+
+	if (SemaphoreState *state = attempt->semaphore->state)
+		return claim_slots(state, request.slots, request.wanted, attempt->slots);
+	for (int slot = 1; slot <= request.slots && count < request.wanted; slot++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!is_held_by_anybody(tag_of(attempt, slot)))
+			attempt->slots[count++] = slot;
+	}
+	return count == request.wanted;
+}
+
+/*
+ * Look at the slots that no waiter ahead of this session can use, and mark those as free that
+ * nobody holds; only at unverified ones, or at all.  Returns whether there was one.  A slot that
+ * another session has claimed, and will lock next, can be among them: then one of the two finds it
+ * locked.
+ */
+static bool
+find_unmarked(const Attempt *attempt, bool unverified_only)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 	int			slots = attempt->request.slots;
+	bool		is_found = false;
 
-	for (int slot = state != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots;
-		 slot++)
+	for (int slot = most_slots_ahead(state, slots) + 1; slot <= slots; slot++)
 	{
 		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
 			break;
 		CHECK_FOR_INTERRUPTS();
-		if (take_slot(attempt, slot, false))
-			return true;
+		if (is_held_by_anybody(tag_of(attempt, slot)))
+			continue;
+		mark_slot(state, slot, SlotMark::free);
+		wake_waiters(state);
+		is_found = true;
 	}
-	return false;
+	return is_found;
 }
 
 /*
- * Take a slot that is marked as free, if it is not set aside for a waiter ahead.  Only with shared
- * memory.
+ * Take as many slots as are wanted, if they are free and not set aside for a waiter ahead.
+ * looks_at_all: also those that nobody holds though they are marked as taken.
  */
 static bool
-take_free_slot(Attempt *attempt, bool is_queued)
+take_free_slots(Attempt *attempt, bool is_queued, bool looks_at_all)
 {
-	SemaphoreState *state = attempt->semaphore->state;
-	int			slots = attempt->request.slots;
-	int			slot;
+	bool		has_state = attempt->semaphore->state != nullptr;
 
-	while ((slot = claim_slot(state, slots)) != NO_SLOT)
+	for (bool has_looked = !has_state;; has_looked = true)
 	{
-		if (take_slot(attempt, slot, true))
-			return true;
-		if (is_queued)
-			join_queue(state, slots, true);
+		while (choose_slots(attempt))
+		{
+			if (take_slots(attempt, has_state, is_queued))
+				return true;
+		}
+		if (has_looked || !find_unmarked(attempt, !looks_at_all))
+			return false;
 	}
-	return take_unclaimed_slot(attempt, true);
 }
 
 /* Is it a request for the only slot, whose order is the lock manager's? */
@@ -345,53 +395,53 @@ has_no_queue(const Attempt *attempt)
 }
 
 /*
- * Take a free slot, if there is one that no waiter will get.  A slot that this session already has
- * is not free.
+ * Take free slots, if there are enough that no waiter will get.  A slot that this session already
+ * has is not free.
  */
 static bool
-try_slot_now(Attempt *attempt)
+try_slots_now(Attempt *attempt)
 {
 	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
 	bool		is_taken;
 
+	attempt->slots[0] = 1;
 	if (has_no_queue(attempt))
-		return take_slot(attempt, 1, false);
+		return take_slots(attempt, false, false);
 	if (attempt->semaphore->state != nullptr)
-		return take_free_slot(attempt, false);
+		return take_free_slots(attempt, false, false);
 	/* While this session holds the queue lock no session can be waiting. */
 	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	is_taken = take_unclaimed_slot(attempt, false);
+	is_taken = take_free_slots(attempt, false, false);
 	LockRelease(&queue, TRYING_MODE, false);
 	return is_taken;
 }
 
 /* ---- Waiting ---- */
 
-/* As a member of the queue, wait until a slot is taken. */
+/* As a member of the queue, wait until slots are taken. */
 static void
 wait_in_queue(Attempt *attempt, Deadline deadline)
 {
-	int			slots = attempt->request.slots;
 	bool		is_woken = attempt->semaphore->state != nullptr;
 	Deadline	look(Timeout{is_woken ? LOOK_AFTER_MS : 0});
 	Deadline	check(Timeout{DeadlockTimeout});
 
-	while (!is_woken || !take_free_slot(attempt, true))
+	while (true)
 	{
+		bool		is_due = look.is_over() || check.is_over();
+
+		if ((is_woken || is_due) && take_free_slots(attempt, true, is_due))
+			return;
 		if (deadline.is_over())
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
-		if (look.is_over() || check.is_over())
-		{
-			if (take_unclaimed_slot(attempt, false))
-				return;
+		if (is_due)
 			look = Deadline(Timeout{is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS});
-		}
 		if (check.is_over())
 		{
-			check_slot_deadlock(attempt->request.name.key, slots);
+			check_slot_deadlock(attempt->request);
 			check = Deadline(Timeout{LOOK_AFTER_MS});
 		}
 
@@ -403,11 +453,11 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
 }
 
 /*
- * Wait for a slot, and take it.  lock_timeout counts from here.  40P01 if none of the sessions that
- * have the slots could ever release theirs.
+ * Wait for slots, and take them.  lock_timeout counts from here.  40P01 if too few of the sessions
+ * that have the slots could ever release theirs.
  */
 static void
-wait_for_slot(Attempt *attempt)
+wait_for_slots(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
@@ -415,16 +465,18 @@ wait_for_slot(Attempt *attempt)
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
-	publish_wait(is_queued ? queue : request.tag(), request.slots, attempt->name->used());
+	publish_wait(is_queued ? queue : request.tag(), request.slots, request.wanted,
+				 attempt->name->used());
 	if (!is_queued)
 	{
 		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
-		attempt->slot = 1;
-		add_slot(*attempt);
+		attempt->slots[0] = 1;
+		attempt->has_slots = true;
+		add_slots(*attempt);
 		return;
 	}
 	if (state != nullptr)
-		join_queue(state, request.slots, false);
+		join_queue(state, request.slots, request.wanted, false);
 	/* After an error bounded_wait() leaves the queue. */
 	sleeping([&]() {
 		if (state == nullptr)
@@ -439,27 +491,24 @@ wait_for_slot(Attempt *attempt)
 }
 
 /*
- * A slot among the held locks has survived.  Only the lock manager can grant the only slot while
+ * Slots among the held locks have survived.  Only the lock manager can grant the only slot while
  * the wait is being ended, or grant it before adding it to the held locks fails.
  */
 static bool
-has_slot_survived(Attempt *attempt)
+have_slots_survived(Attempt *attempt)
 {
-	if (attempt->slot == NO_SLOT && attempt->request.slots == 1 && is_mine(attempt, 1) &&
+	if (!attempt->has_slots && attempt->request.slots == 1 && is_mine(attempt, 1) &&
 		held_find(tag_of(attempt, 1), Mode::exclusive) == nullptr)
-		attempt->slot = 1;
-	return attempt->slot != NO_SLOT;
-}
-
-static char *
-describe_slot(const LockRequest &, const char *name)
-{
-	return psprintf("a slot of semaphore \"%s\"", name);
+	{
+		attempt->slots[0] = 1;
+		attempt->has_slots = true;
+	}
+	return attempt->has_slots;
 }
 
 const WaitRoutine SLOT_ROUTINE = {
-	true, open_semaphore, try_slot_now, nullptr, wait_for_slot, has_slot_survived, add_slot,
-	describe_slot};
+	true, open_semaphore, try_slots_now, nullptr, wait_for_slots, have_slots_survived, add_slots,
+	"%2$s of semaphore \"%1$s\""};
 
 /* ---- What this session has ---- */
 
@@ -469,17 +518,20 @@ semaphore_find_slot(Key key, int slot)
 	Semaphore  *semaphore;
 
 	held_notice_lost();
-	semaphore = find_semaphore(key);
-	if (semaphore == nullptr || dlist_is_empty(&semaphore->slots))
-		return NO_SLOT;
-	for (dlist_node *node = dlist_tail_node(&semaphore->slots); node != &semaphore->slots.head;
-		 node = node->prev)
+	if (slot != NO_SLOT)
 	{
-		const HeldLock *held = held_of(node, offsetof(HeldLock, in_semaphore));
-		int			number = decode_tag(held->tag).slot;
+		const HeldLock *held = held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive);
 
-		if (held->session_count > 0 && (slot == NO_SLOT || number == slot))
-			return number;
+		return held != nullptr && held->session_count > 0 ? slot : NO_SLOT;
+	}
+	semaphore = find_semaphore(key);
+	if (semaphore == nullptr)
+		return NO_SLOT;
+	for (const HeldLock *held : holds_on(semaphore->slots, offsetof(HeldLock, in_semaphore),
+										 &dlist_node::prev))
+	{
+		if (held->session_count > 0)
+			return decode_tag(held->tag).slot;
 	}
 	return NO_SLOT;
 }

@@ -3,7 +3,7 @@
  *		Semaphores: at most K at once.
  *
  * A semaphore is K slots, each of which is a lock of its own (locktag.h); a session has a slot if
- * it holds that lock in exclusive mode.  lock_take() takes one (acquire.h), by SLOT_ROUTINE.
+ * it holds that lock in exclusive mode.  lock_take() takes some (acquire.h), by SLOT_ROUTINE.
  */
 #pragma once
 
@@ -38,19 +38,16 @@ bool		semaphore_has_slot(Key key);
 
 /*
  * Call this repeatedly while this session is in the queue of a semaphore of this database and waits
- * for one of this many slots.  Raises 40P01, with a DETAIL that names the cycle, if the session can
+ * for what it requests.  Raises 40P01, with a DETAIL that names the cycle, if the session can
  * never go on, as far as locks decide it, and is part of a cycle.  If there are several such
  * sessions, only one of them gives up, provided that it can tell the others through shared memory.
  * Usually reads only a few locks.  May ereport (out of memory, cancellation).
  */
-void		check_slot_deadlock(Key key, int slots);
+void		check_slot_deadlock(const LockRequest &request);
 
 /* ---- For held_init() ---- */
 
-/*
- * Mark a slot that has ended as free, and wake waiters unless another slot of the semaphore
- * follows.
- */
+/* Mark a slot that has ended as free, and wake waiters; or that a prepared transaction has it. */
 void		semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept;
 
 /* At the end of the session, when all slots are free: detach from the semaphore states. */

@@ -10,8 +10,10 @@
  *		dead	not live
  *
  * A session that waits for nothing is live, and so is a prepared transaction.  A session that waits
- * for a lock is live if all sessions that it waits for are live.  A session that waits for a slot
- * is live if a slot is free or has a live holder.
+ * for a lock is live if all sessions that it waits for are live.  A session that waits for slots
+ * is live if as many as it wants are free or have live holders.  But if a waiter ahead of it wants
+ * several and is dead, all slots that this one can use stay set aside for it, so that only slots
+ * beyond them count.
  *
  * The search begins with this session and reads only the locks that it waits for, directly or
  * through other sessions.  It reads the holders of slots up to the first that waits for nothing,
@@ -56,40 +58,41 @@ namespace
 {
 
 /*
- * A session and what it waits for.  Or what sessions wait for, with only tag, slots and entries: a
- * lock, or a semaphore with a number of slots, which itself waits for one of the holders.
+ * A session and what it waits for.  Or what sessions wait for: a lock, with only tag and entries;
+ * slots of a semaphore, which themselves wait for as many of the holders as are wanted; or as many
+ * as are wanted of other nodes.
  */
 struct Node
 {
-	LockEntry	wait;			/* only tag, slots, lockmode and wait_start count */
+	LockEntry	wait;			/* only tag, slots, wanted, tries, lockmode and wait_start count */
+	int			beyond;			/* of a semaphore: only the slots after this one */
 	int			pid;			/* of a session, else 0 */
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
 	int			number;			/* in the order of the visits; 0 before the first */
 	int			lowest;			/* of the numbers of dead nodes that it waits for, directly or
 								 * through others, as far as they are seen */
-	List	   *blockers;		/* (Node *) what it waits for: a semaphore for one of them, a
-								 * session for all; NIL until that is read */
+	List	   *blockers;		/* (Node *) what it waits for: a session for all of them, another
+								 * node for some; NIL until that is read */
 	LockEntries entries;		/* of a lock */
 };
 
-}								/* anonymous namespace */
-
-static bool
-is_same_target(const Node &a, const Node &b) noexcept
+bool
+is_same_target(const LockEntry &a, const LockEntry &b) noexcept
 {
-	return a.wait.slots == b.wait.slots && same_tag(a.wait.tag, b.wait.tag);
+	return a.slots == b.slots && a.wanted == b.wanted && same_tag(a.tag, b.tag);
 }
 
-/* Is it the same wait, begun at the same time? */
-static bool
+/*
+ * Is it the same wait, begun at the same time?  In a try between, the session may have held slots
+ * for a moment.
+ */
+bool
 is_same_wait(const Node &a, const Node &b) noexcept
 {
-	return a.pid == b.pid && is_same_target(a, b) && a.wait.wait_start == b.wait.wait_start;
+	return a.pid == b.pid && is_same_target(a.wait, b.wait) &&
+		a.wait.wait_start == b.wait.wait_start && a.wait.tries == b.wait.tries;
 }
-
-namespace
-{
 
 class Search
 {
@@ -103,7 +106,7 @@ public:
 		  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
 		  nodes(static_cast<Node *>(
-			  palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
+			  palloc_extended(sizeof(Node) * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
 		  me(add_node(own))
 	{
 		live.is_live = true;
@@ -142,7 +145,7 @@ public:
 			Node		now = nodes[i];
 
 			/* The last pass has visited only dead nodes. */
-			if (now.pid == 0 || now.number <= earlier_visits)
+			if (now.number <= earlier_visits)
 				continue;
 			if (&nodes[i] != me &&
 				(!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
@@ -159,8 +162,7 @@ private:
 	Node	   *add_node(const Node &node) noexcept
 	{
 		nodes[count] = node;
-		if (node.pid != 0)
-			by_process[node.proc_number] = &nodes[count];
+		by_process[node.proc_number] = &nodes[count];
 		return &nodes[count++];
 	}
 
@@ -190,23 +192,38 @@ private:
 	}
 
 	/*
-	 * The node of the lock or semaphore that a session waits for; a lock is read once for all that
+	 * The node of the lock or the slots that a session waits for; a lock is read once for all that
 	 * wait for it.
 	 */
-	Node	   *target_of(const Node &session)
+	Node	   *target_of(const LockEntry &wait, int beyond = 0)
 	{
-		Node		target = {};
+		ListCell   *cell;
+		Node	   *target;
 
-		for (int i = 0; i < count; i++)
+		foreach(cell, targets)
 		{
-			if (nodes[i].pid == 0 && is_same_target(nodes[i], session))
-				return &nodes[i];
+			target = static_cast<Node *>(lfirst(cell));
+			if (is_same_target(target->wait, wait) && target->beyond == beyond)
+				return target;
 		}
-		target.wait.tag = session.wait.tag;
-		target.wait.slots = session.wait.slots;
-		if (target.wait.slots == 0)
-			target.entries = read_locks({target.wait.tag});
-		return add_node(target);
+		target = node_of(wait.wanted, NIL);
+		target->wait.tag = wait.tag;
+		target->wait.slots = wait.slots;
+		target->beyond = beyond;
+		if (wait.slots == 0)
+			target->entries = read_locks({wait.tag});
+		targets = lappend(targets, target);
+		return target;
+	}
+
+	/* A node that is live if as many as are wanted of its blockers are. */
+	static Node *node_of(int wanted, List *blockers)
+	{
+		auto	   *node = static_cast<Node *>(palloc0(sizeof(Node)));
+
+		node->wait.wanted = wanted;
+		node->blockers = blockers;
+		return node;
 	}
 
 	/*
@@ -219,6 +236,7 @@ private:
 	{
 		ListCell   *cell;
 		int			missing;
+		bool		has_dead = false;	/* if not, too few slots are beyond those set aside */
 
 		if (node->is_live || node->number > earlier_visits)
 			return node->is_live;
@@ -233,7 +251,7 @@ private:
 		node->lowest = visits;
 		if (node->blockers == NIL)
 			read_blockers(node);
-		missing = node->pid == 0 ? 1 : list_length(node->blockers);
+		missing = node->pid == 0 ? node->wait.wanted : list_length(node->blockers);
 		foreach(cell, node->blockers)
 		{
 			auto	   *blocker = static_cast<Node *>(lfirst(cell));
@@ -241,11 +259,14 @@ private:
 			if (missing > 0 && visit(blocker))
 				missing--;
 			else
+			{
 				node->lowest = Min(node->lowest, blocker->lowest);
+				has_dead = true;
+			}
 		}
 		node->is_live = missing == 0;
 		found_live |= node->is_live;
-		all_wait_for_me &= node->is_live || node == me || node->lowest < node->number;
+		all_wait_for_me &= node->is_live || node == me || !has_dead || node->lowest < node->number;
 		return node->is_live;
 	}
 
@@ -254,20 +275,53 @@ private:
 		if (node->pid == 0)
 			read_holders(node);
 		else if (node->wait.slots > 0)
-			node->blockers = list_make1(target_of(*node));
+			read_queue_blockers(node);
 		else
 			read_lock_blockers(node);
 	}
 
 	/*
-	 * The holders of a semaphore's slots.  Ends with the first that is live, which is then the only
-	 * one.
+	 * A session in a queue waits for its slots, and for the large waiters ahead, or for slots that
+	 * they cannot use.  Of those with the same number of slots the nearest waits for the others.
+	 * None is followed if even the largest could get its slots among those that all can use: then
+	 * all of them are live.
 	 */
+	void		read_queue_blockers(Node *session)
+	{
+		const LockEntry &wait = session->wait;
+		LargeWaiters ahead = read_large_waiters(wait.tag, session->proc_number);
+		List	   *all = NIL;
+		LockEntry	hardest = wait;
+
+		session->blockers = list_make1(target_of(wait));
+		for (int i = 0; i < ahead.count; i++)
+		{
+			LockEntry	entry = {};
+			Node	   *waiter;
+
+			entry.leader_number = ahead.proc_numbers[i];
+			entry.pid = entry.leader_pid = GetPGProcByNumber(entry.leader_number)->pid;
+			waiter = node_of_session(entry);
+			if (ahead.slots[i] < wait.slots)
+				waiter = node_of(1, list_make2(waiter, target_of(wait, ahead.slots[i])));
+			all = lappend(all, waiter);
+		}
+		if (all == NIL)
+			return;
+		hardest.slots = ahead.least_slots;
+		hardest.wanted = ahead.most_wanted;
+		session->blockers = lappend(session->blockers,
+									node_of(1, list_make2(target_of(hardest),
+														  node_of(ahead.count, all))));
+	}
+
+	/* The holders of a semaphore's slots.  Ends when there are enough that are live. */
 	void		read_holders(Node *semaphore)
 	{
 		DecodedTag	tag = decode_tag(semaphore->wait.tag);
+		int			missing = semaphore->wait.wanted;
 
-		for (int slot = 1; slot <= semaphore->wait.slots; slot++)
+		for (int slot = semaphore->beyond + 1; slot <= semaphore->wait.slots && missing > 0; slot++)
 		{
 			LockEntry	holder;
 			Node	   *blocker = &live;	/* a slot that is free */
@@ -275,11 +329,7 @@ private:
 			CHECK_FOR_INTERRUPTS();
 			if (is_held_by_anybody(slot_tag(tag.database, tag.key, slot), &holder))
 				blocker = node_of_session(holder);
-			if (blocker->is_live)
-			{
-				semaphore->blockers = list_make1(blocker);
-				return;
-			}
+			missing -= blocker->is_live;
 			semaphore->blockers = lappend(semaphore->blockers, blocker);
 		}
 	}
@@ -291,7 +341,7 @@ private:
 	void		read_lock_blockers(Node *session)
 	{
 		const LOCKMASK *conflicts = GetLockTagsMethodTable(&session->wait.tag)->conflictTab;
-		const LockEntries &entries = target_of(*session)->entries;
+		const LockEntries &entries = target_of(session->wait)->entries;
 		const LockEntry *waiter = entries.entries;
 		const LockEntry *end = waiter + entries.count;
 
@@ -318,30 +368,39 @@ private:
 		visit_ahead(entries, *waiter, visit);
 	}
 
+	/* Add the pids of what a session waits for, directly or by way of a semaphore. */
+	static List *add_pids(List *pids, const List *blockers)
+	{
+		ListCell   *cell;
+
+		foreach(cell, blockers)
+		{
+			const auto *blocker = static_cast<Node *>(lfirst(cell));
+
+			if (blocker->pid != 0 && list_length(pids) <= DESCRIBED)
+				pids = list_append_unique_int(pids, blocker->pid);
+			else if (!blocker->is_live && blocker->pid == 0)
+				pids = add_pids(pids, blocker->blockers);
+		}
+		return pids;
+	}
+
 	/* Add one line about a session's wait. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Node &node = session.wait.slots > 0
-			? *static_cast<Node *>(linitial(session.blockers)) : session;
-		List	   *pids = NIL;
-		ListCell   *cell;
-		int			count;
-
-		foreach(cell, node.blockers)
-		{
-			if (list_length(pids) <= DESCRIBED)
-				pids = list_append_unique_int(pids, static_cast<Node *>(lfirst(cell))->pid);
-		}
-		count = Min(list_length(pids), DESCRIBED);
+		const LockEntry &wait = session.wait;
+		List	   *pids = add_pids(NIL, session.blockers);
+		int			count = Min(list_length(pids), DESCRIBED);
 
 		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
-		if (session.wait.slots > 0)
-			appendStringInfo(out, session.wait.slots == 1
-							 ? "the only slot of " : "one of the %d slots of ", session.wait.slots);
+		if (wait.slots > 1 && wait.wanted > 1)
+			appendStringInfo(out, "%d of the %d slots of ", wait.wanted, wait.slots);
+		else if (wait.slots > 0)
+			appendStringInfo(out, wait.slots == 1 ? "the only slot of " : "one of the %d slots of ",
+							 wait.slots);
 		else
-			appendStringInfo(out, "%s on ",
-							 GetLockmodeName(DEFAULT_LOCKMETHOD, session.wait.lockmode));
-		DescribeLockTag(out, &session.wait.tag);
+			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, wait.lockmode));
+		DescribeLockTag(out, &wait.tag);
 		for (int i = 0; i < count; i++)
 			appendStringInfo(out, "%s%d",
 							 i > 0 ? ", " : count > 1
@@ -352,15 +411,15 @@ private:
 
 	const Search *before;
 	Node	  **by_process;		/* a session's node, by its proc_number; null if it has none */
-	Node	   *nodes;			/* sessions, and for each no more than the one lock or semaphore
-								 * that it waits for */
+	Node	   *nodes;			/* of sessions */
 	int			count = 0;
+	List	   *targets = NIL;	/* (Node *) locks and slots */
 	Node	   *me;
 	Node		live = {};		/* stands for all that is live at first sight */
 	int			visits = 0;
 	int			earlier_visits = 0; /* before this pass */
 	bool		found_live = false;	/* in this pass */
-	bool		all_wait_for_me = true; /* the dead nodes of this pass */
+	bool		all_wait_for_me = true; /* the dead sessions of this pass */
 };
 
 }								/* anonymous namespace */
@@ -397,7 +456,7 @@ find_deadlock(const Node &me)
 }
 
 void
-check_slot_deadlock(Key key, int slots)
+check_slot_deadlock(const LockRequest &request)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -407,8 +466,9 @@ check_slot_deadlock(Key key, int slots)
 
 	me.pid = MyProcPid;
 	me.proc_number = my_process_number();
-	me.wait.tag = queue_tag(MyDatabaseId, key);
-	me.wait.slots = slots;
+	me.wait.tag = queue_tag(MyDatabaseId, request.name.key);
+	me.wait.slots = request.slots;
+	me.wait.wanted = request.wanted;
 	detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)

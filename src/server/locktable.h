@@ -58,8 +58,10 @@ struct LockEntry
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
 	/* Holds a lease's queue, and waits for the lease (slotlocks.h). */
 	bool		waits_for_lease;
-	/* Number of slots that a waiter for a semaphore gave; 0 if unknown. */
+	/* Number of slots that a waiter for a semaphore gave, and wants; 0 if unknown. */
 	int			slots;
+	int			wanted;
+	uint32		tries;			/* that have failed so far, of such a waiter */
 	TimestampTz wait_start;		/* 0 if it does not wait, or if not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
@@ -87,6 +89,13 @@ session_pid(const LockEntry &entry) noexcept
 {
 	/* A leader that has ended before its workers has no pid any more. */
 	return entry.leader_pid != 0 ? entry.leader_pid : entry.pid;
+}
+
+/* How many slots a waiter wants, as messages say it; palloc'd. */
+inline const char *
+slots_text(int wanted)
+{
+	return wanted > 1 ? psprintf("%d slots", wanted) : "a slot";
 }
 
 /* The waiters of a lock stand together, in the order of their queue. */

@@ -60,14 +60,8 @@ find_awaited(HTAB *awaited, const LockEntry &entry, HASHACTION action)
 static HTAB *
 find_awaited_locks(const LockEntries &found)
 {
-	HASHCTL		control = {};
-	HTAB	   *awaited;
+	HTAB	   *awaited = make_hash_table<LOCKTAG, AwaitedLock>("advisory_ext awaited locks", 256);
 
-	control.keysize = sizeof(LOCKTAG);
-	control.entrysize = sizeof(AwaitedLock);
-	control.hcxt = CurrentMemoryContext;
-	awaited = hash_create("advisory_ext awaited locks", 256, &control,
-						  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	for (int i = 0; i < found.count; i++)
 	{
 		if (!found.entries[i].granted)

@@ -31,9 +31,6 @@
  * error there, so that each new name would need a subtransaction, and it has no way to pin a known
  * name without a look-up.  (Tried: in a loop new names took 3.2 times as long as bare numbers, not
  * 2.7 times, and locks over pgbench were 2 percent slower.)
- *
- * A name is thus stored as long as another one is not in use.  But the sessions of one login role
- * may not pin more than their share of the table, see is_within_share().
  */
 #include "base/pg.h"
 

@@ -16,7 +16,6 @@ namespace advisory
 {
 
 static constexpr int RETRY_AFTER_MS = 1000;
-static constexpr int FAILURE_BYTES = 256;
 
 /* The names of the tranches in pg_stat_activity. */
 static constexpr struct
@@ -35,35 +34,22 @@ dsa_area   *shared_area = nullptr;
 
 static TimestampTz retry_at = 0;
 static bool notified = false;
-static char last_failure[FAILURE_BYTES] = "";
 
 uint32		lease_wait_event = PG_WAIT_LOCK | LOCKTAG_ADVISORY;
-
-const char *
-shared_last_failure() noexcept
-{
-	return last_failure;
-}
-
-static void
-run_without_owner(void (*body) (void *argument), void *argument)
-{
-	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
-	ResourceOwner owner = CurrentResourceOwner;
-
-	/* Memory that is mapped here belongs to the session, not to the transaction. */
-	CurrentResourceOwner = nullptr;
-	body(argument);
-	CurrentResourceOwner = owner;
-	MemoryContextSwitchTo(context);
-}
 
 bool
 shared_attempt(void (*body) (void *argument), void *argument)
 {
 	uint32		holdoff = InterruptHoldoffCount;
 	auto		run = [=]() {
-		run_without_owner(body, argument);
+		MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+		ResourceOwner owner = CurrentResourceOwner;
+
+		/* Memory that is mapped here belongs to the session, not to the transaction. */
+		CurrentResourceOwner = nullptr;
+		body(argument);
+		CurrentResourceOwner = owner;
+		MemoryContextSwitchTo(context);
 		return true;
 	};
 
@@ -79,7 +65,7 @@ shared_attempt(void (*body) (void *argument), void *argument)
 
 		/* The error has set it to 0, but the caller may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
-		strlcpy(last_failure, error->message, sizeof(last_failure));
+		strlcpy(shared_last_failure, error->message, sizeof(shared_last_failure));
 		FreeErrorData(error);
 		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
 		return true;
@@ -139,7 +125,8 @@ notify()
 	notified = true;
 	ereport(NOTICE,
 			(errmsg("names of advisory locks are not shared with other sessions for now"),
-			 errdetail("The locks themselves are not affected. The server said: %s", last_failure),
+			 errdetail("The locks themselves are not affected. The server said: %s",
+					   shared_last_failure),
 			 compat::shared_struct_can_be_reserved
 			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.")
 			 : 0));

@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 16"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 17"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey
@@ -104,8 +104,8 @@ dshash_table *shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_
  */
 bool		shared_is_short();
 
-/* The message of the last failure.  Never null. */
-const char *shared_last_failure() noexcept;
+/* The message of the last failure. */
+inline char shared_last_failure[256] = "";
 
 /* Called from _PG_init: when preloading, reserves the root. */
 void		shared_init();

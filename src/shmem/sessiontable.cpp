@@ -125,10 +125,7 @@ publish_reserve()
 		shared_attempt([]() { resize_list(my_session, 2 * my_session->hold_capacity); });
 }
 
-/*
- * ---- Callbacks at the ends of transactions call these, so they neither allocate nor raise errors
- * ----
- */
+/* ---- At the ends of transactions, too: these neither allocate nor raise errors ---- */
 
 int
 publish_hold(const PublishedHold &hold) noexcept
@@ -353,7 +350,7 @@ HoldReader::find(const LockEntry &entry)
 static SharedSession *my_waiter = nullptr;
 
 void
-publish_wait(const LOCKTAG &tag, int slots, const UsedName &used)
+publish_wait(const LOCKTAG &tag, int slots, int wanted, const UsedName &used)
 {
 	SharedSession *sessions = all_sessions();
 
@@ -361,7 +358,8 @@ publish_wait(const LOCKTAG &tag, int slots, const UsedName &used)
 		return;
 	my_waiter = &sessions[my_process_number()];
 	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
-	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(), used, false};
+	my_waiter->wait =
+		PublishedWait{MyProcPid, tag, slots, wanted, 0, GetCurrentTimestamp(), used, false};
 	LWLockRelease(&my_waiter->lock);
 }
 
@@ -370,6 +368,7 @@ publish_leaving(bool is_leaving) noexcept
 {
 	if (my_waiter == nullptr)
 		return;
+	my_waiter->wait.tries += !is_leaving;
 	my_waiter->wait.is_leaving = is_leaving;
 	pg_memory_barrier();
 }

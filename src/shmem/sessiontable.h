@@ -68,6 +68,8 @@ struct PublishedWait
 	int			pid;
 	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
 	int			slots;			/* of the semaphore; 0: a lock */
+	int			wanted;			/* slots that it waits for */
+	uint32		tries;			/* that have failed after is_leaving */
 	TimestampTz since;
 	UsedName	used;			/* its name or label */
 	/* The session is about to give up, or may have got what it waits for. */
@@ -78,8 +80,9 @@ struct PublishedWait
 struct QueueLink
 {
 	int			next;			/* process number, or NO_PROCESS */
-	/* It waits for one of this many slots; 0 while it is not in a queue. */
+	/* It waits for as many as wanted of this many slots; 0 while it is not in a queue. */
 	int			slots;
+	int			wanted;
 	uint64		position;
 };
 
@@ -193,10 +196,10 @@ private:
  */
 
 /*
- * Publish that this session begins to wait for a lock, or for one of this many slots.
+ * Publish that this session begins to wait for a lock, or for as many as wanted of this many slots.
  * used: its name or label.  Does nothing without shared memory.  May ereport for a cancel.
  */
-void		publish_wait(const LOCKTAG &tag, int slots, const UsedName &used);
+void		publish_wait(const LOCKTAG &tag, int slots, int wanted, const UsedName &used);
 
 /* Remove the published wait.  Does nothing if there is none. */
 void		withdraw_wait() noexcept;
@@ -206,7 +209,7 @@ template <typename Body>
 inline void
 with_published_wait(const LOCKTAG &tag, const UsedName &used, Body body)
 {
-	publish_wait(tag, 0, used);
+	publish_wait(tag, 0, 0, used);
 	PG_TRY();
 	body();
 	PG_FINALLY();

@@ -26,10 +26,6 @@ mark_slot_waits(LockEntries *found)
 	{
 		LockEntry	entry = found->entries[i];
 		bool		is_queued = entry.granted && decode_tag(entry.tag).kind == Kind::queue;
-		/*
-		 * The first in the queue of a lease holds the lock of the queue, so that it blocks the
-		 * others, and itself waits.
-		 */
 		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
 		bool		is_looking = entry.granted && is_of_lease(entry.tag) &&
 			entry.lockmode == RowShareLock;
@@ -51,6 +47,7 @@ mark_slot_waits(LockEntries *found)
 		{
 			entry.waits_for_lease = is_first_for_lease;
 			entry.slots = wait.slots;
+			entry.wanted = wait.wanted;
 			entry.wait_start = wait.since;
 		}
 		found->entries[kept++] = entry;
@@ -73,6 +70,8 @@ read_session_wait(int proc_number, LockEntry *wait)
 	wait->proc_number = proc_number;
 	wait->pid = published.pid;
 	wait->slots = published.slots;
+	wait->wanted = published.wanted;
+	wait->tries = published.tries;
 	wait->lockmode = ExclusiveLock;
 	wait->wait_start = published.since;
 	return true;
@@ -101,7 +100,7 @@ void
 sort_slot_entries(LockEntries *found)
 {
 	auto		rank = [](const LockEntry &entry) {
-		return std::make_tuple(!entry.granted, !entry.is_head,
+		return std::make_tuple(order_of(entry.tag), !entry.granted, !entry.is_head,
 							   entry.is_head ? entry.wait_start : 0, entry.first_blocker);
 	};
 
@@ -109,11 +108,7 @@ sort_slot_entries(LockEntries *found)
 	for (int i = 0; i < found->count; i++)
 		found->entries[i].first_blocker = i;
 	std::sort(found->entries, found->entries + found->count,
-			  [&](const LockEntry &a, const LockEntry &b) {
-		int			order = compare_locktags(&a.tag, &b.tag);
-
-		return order != 0 ? order < 0 : rank(a) < rank(b);
-	});
+			  [&](const LockEntry &a, const LockEntry &b) { return rank(a) < rank(b); });
 }
 
 LockEntries

@@ -10,16 +10,6 @@
  * is attached to: a session that attaches to it clears it.  When there are many such states, the
  * next session that asks for a lock removes them; while the entry is locked no session can attach.
  *
- * Size
- *
- * The first 64 slots have their bits in the entry.  The bits of the others are in blocks, each of
- * which has three times as many as all before it together.  A session that attaches adds the blocks
- * that it needs, so no bit ever moves.  It looks up then where the blocks are, because that can
- * fail, and the end of a transaction must not.  So it does not see blocks that others add later,
- * until it asks for a slot again.  All states together have a limit; a semaphore for which there is
- * no room works without a state.  Half of it is for semaphores without blocks, so that large ones
- * cannot take the room of all others.
- *
  * The queue
  *
  * A waiting process has a link in its place of the session table (sessiontable.h).  A state's
@@ -30,10 +20,13 @@
  * for it any more.  If it cannot lock the slot it joins again, in its previous position.
  *
  * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in
- * order, the highest free slot that it can use is set aside.  Every waiter that can use a higher
- * slot can also use a lower one, so this rule serves as many waiters as possible. wake_waiters()
- * wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that
- * is not set aside for the waiters ahead of this session.  Change both together.
+ * order, the highest free slots that it can use are set aside, as many as it wants.  Every waiter
+ * that can use a higher slot can also use a lower one, so this rule serves as many waiters as
+ * possible.  If there are fewer than it wants, they stay set aside until there are enough, so that
+ * those behind it cannot starve it.  wake_waiters() wakes the waiters for which all is set aside.
+ * claim_slots() claims the lowest free slots that are not set aside for the waiters ahead of this
+ * session.  Change both together.  A session that claims several slots holds the state's lock, so
+ * that two of them never take a part each.
  *
  * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.  A
  * session that frees a slot first clears its bit and then looks for a first waiter.  On both sides
@@ -96,10 +89,7 @@ struct FreeSlots
 
 static dshash_table *semaphores = nullptr;
 
-/*
- * The semaphore that this session waits for.  The session is not in the queue while it tries to
- * lock a claimed slot.
- */
+/* What this session waits for; it is not in the queue while it tries to lock a claimed slot. */
 static SemaphoreState *my_queue = nullptr;
 
 /* ---- Attaching ---- */
@@ -313,26 +303,37 @@ read_free_slots(SemaphoreState *state, int last) noexcept
 }
 
 /*
- * Remove the highest or the lowest slot, up to last, from the copy and return it; NO_SLOT if there
- * is none.
+ * Remove the lowest slots, up to last, from the copy, as many as are wanted and there are, and fill
+ * in their numbers; or the highest, if removed is null.  Returns how many they are.
  */
 static int
-remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
+remove_free_slots(FreeSlots *free, int last, int wanted, int *removed) noexcept
 {
-	for (int i = 0; i < free->word_count && free->count > 0; i++)
+	bool		highest = removed == nullptr;
+	int			count = 0;
+
+	for (int i = 0; i < free->word_count && free->count > 0 && count < wanted; i++)
 	{
 		int			index = highest ? free->word_count - 1 - i : i;
 		uint64		bits = free->words[index] & lowest_bits(last - index * SLOTS_PER_WORD);
-		int			position;
+		int			in_word = pg_popcount64(bits);
+		uint64		kept = highest && in_word <= wanted - count ? 0 : bits;
 
-		if (bits == 0)
-			continue;
-		position = highest ? pg_leftmost_one_pos64(bits) : pg_rightmost_one_pos64(bits);
-		free->words[index] &= ~(UINT64CONST(1) << position);
-		free->count--;
-		return index * SLOTS_PER_WORD + position + 1;
+		/* Not bit by bit if all of them go. */
+		count += kept == 0 ? in_word : 0;
+		for (; kept != 0 && count < wanted; count++)
+		{
+			int			position = highest ? pg_leftmost_one_pos64(kept)
+				: pg_rightmost_one_pos64(kept);
+
+			kept &= ~(UINT64CONST(1) << position);
+			if (!highest)
+				removed[count] = index * SLOTS_PER_WORD + position + 1;
+		}
+		free->words[index] ^= bits ^ kept;
+		free->count -= in_word - pg_popcount64(kept);
 	}
-	return NO_SLOT;
+	return count;
 }
 
 int
@@ -377,7 +378,7 @@ queue_link(int proc_number) noexcept
 }
 
 void
-join_queue(SemaphoreState *state, int slots, bool again)
+join_queue(SemaphoreState *state, int slots, int wanted, bool again)
 {
 	int			me = my_process_number();
 	QueueLink  *link = queue_link(me);
@@ -390,6 +391,7 @@ join_queue(SemaphoreState *state, int slots, bool again)
 	while (*place != NO_PROCESS && queue_link(*place)->position < link->position)
 		place = &queue_link(*place)->next;
 	link->slots = slots;
+	link->wanted = wanted;
 	link->next = *place;
 	*place = me;
 	shared->most_wanted = Max(shared->most_wanted, slots);
@@ -432,38 +434,54 @@ leave_queue() noexcept
 	wake_waiters(state);
 }
 
-int
-claim_slot(SemaphoreState *state, int slots)
+/* Remove the slots that are set aside for a waiter.  Are they as many as it wants? */
+static bool
+set_aside(FreeSlots *free, const QueueLink *waiter) noexcept
+{
+	return remove_free_slots(free, waiter->slots, waiter->wanted, nullptr) == waiter->wanted;
+}
+
+bool
+claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
 {
 	SharedState *shared = state->shared;
-	FreeSlots	free = read_free_slots(state, slots);
-	bool		has_waiters = shared->first != NO_PROCESS;
+	bool		locks = wanted > 1 || shared->first != NO_PROCESS;
 	int			me = my_process_number();
-	int			slot;
+	int			count;
+	FreeSlots	free;
 
-	if (free.count == 0)
-		return NO_SLOT;
-	if (has_waiters)
-	{
+	/*
+	 * Usually no slot is free: then do not wait for those who look for one, too.  A waiter does,
+	 * because what they give back with the lock held wakes nobody.
+	 */
+	if (locks && my_queue != state && read_free_slots(state, slots).count < wanted)
+		return false;
+	if (locks)
 		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-		/* What this session does not see is no reason to give it a slot that it sees. */
-		free = read_free_slots(state, Min(Max(slots, shared->most_wanted), state->slots));
-		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0;
-			 i = queue_link(i)->next)
-			remove_free_slot(&free, queue_link(i)->slots, true);
-	}
-	while ((slot = remove_free_slot(&free, slots, false)) != NO_SLOT)
+	do
 	{
-		uint64		before = pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot));
-
-		if ((before & bit_of(slot)) == 0)
+		/* What this session does not see is no reason to give it a slot that it sees. */
+		free = read_free_slots(state, !locks ? slots :
+							   Min(Max(slots, shared->most_wanted), state->slots));
+		for (int i = shared->first; locks && i != NO_PROCESS && i != me && free.count > 0;
+			 i = queue_link(i)->next)
+			set_aside(&free, queue_link(i));
+		count = 0;
+		if (remove_free_slots(&free, slots, wanted, claimed) < wanted)
 			break;
-	}
-	if (slot != NO_SLOT && my_queue == state)
+		while (count < wanted &&
+			   (pg_atomic_fetch_or_u64(&word_of(state, claimed[count])->taken,
+									   bit_of(claimed[count])) & bit_of(claimed[count])) == 0)
+			count++;
+		for (int i = 0; count < wanted && i < count; i++)
+			mark_slot(state, claimed[i], SlotMark::free);
+		/* A session without the lock was faster, but there may be another slot now. */
+	} while (count < wanted);
+	if (count == wanted && my_queue == state)
 		unlink_me(shared);
-	if (has_waiters)
+	if (locks)
 		LWLockRelease(&shared->lock);
-	return slot;
+	return count == wanted;
 }
 
 int
@@ -481,6 +499,47 @@ most_slots_ahead(SemaphoreState *state, int enough)
 		most = Max(most, queue_link(i)->slots);
 	LWLockRelease(&shared->lock);
 	return most;
+}
+
+LargeWaiters
+read_large_waiters(const LOCKTAG &queue, int proc_number)
+{
+	DecodedTag	tag = decode_tag(queue);
+	SharedKey	wanted = {tag.key, tag.database};
+	LargeWaiters ahead = {0, MAX_SLOTS, 0};
+	SharedState *shared = all_sessions() == nullptr || !has_semaphores() ? nullptr :
+		static_cast<SharedState *>(dshash_find(semaphores, &wanted, false));
+	int			i = NO_PROCESS;
+
+	if (shared == nullptr)
+		return ahead;
+	/* Without a session that is attached there is no lock yet. */
+	if (pg_atomic_read_u32(&shared->attached) > 0)
+	{
+		LWLockAcquire(&shared->lock, LW_SHARED);
+		for (i = shared->first; i != NO_PROCESS && i != proc_number; i = queue_link(i)->next)
+		{
+			QueueLink	link = *queue_link(i);
+			int			place = 0;
+
+			if (link.wanted <= 1)
+				continue;
+			ahead.least_slots = Min(ahead.least_slots, link.slots);
+			ahead.most_wanted = Max(ahead.most_wanted, link.wanted);
+			while (place < ahead.count && ahead.slots[place] != link.slots)
+				place++;
+			if (place == LargeWaiters::MOST)
+				continue;
+			ahead.proc_numbers[place] = i;
+			ahead.slots[place] = link.slots;
+			ahead.count = Max(ahead.count, place + 1);
+		}
+		LWLockRelease(&shared->lock);
+	}
+	dshash_release_lock(semaphores, shared);
+	if (i == NO_PROCESS)
+		ahead.count = 0;			/* it does not wait any more */
+	return ahead;
 }
 
 void
@@ -501,7 +560,7 @@ wake_waiters(SemaphoreState *state) noexcept
 
 	for (int i = state->shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
 	{
-		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
+		if (set_aside(&free, queue_link(i)))
 			wake(i);
 	}
 	LWLockRelease(&state->shared->lock);

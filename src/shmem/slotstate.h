@@ -9,6 +9,16 @@
  * moment.  The bits tell a session where to look first, and which sessions to wake.
  *
  * There is one state for each semaphore, by database and key.
+ *
+ * Size
+ *
+ * The first 64 slots have their bits in the entry.  The bits of the others are in blocks, each of
+ * which has three times as many as all before it together.  A session that attaches adds the blocks
+ * that it needs, so no bit ever moves.  It looks up then where the blocks are, because that can
+ * fail, and the end of a transaction must not.  So it does not see blocks that others add later,
+ * until it asks for a slot again.  All states together have a limit; a semaphore for which there is
+ * no room works without a state.  Half of it is for semaphores without blocks, so that large ones
+ * cannot take the room of all others.
  */
 #pragma once
 
@@ -53,12 +63,12 @@ void		detach_slot_state(SemaphoreState *state) noexcept;
 void		sweep_slot_states();
 
 /*
- * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
- * for the sessions ahead in the queue do not count as free; NO_SLOT if there is no other.  A
- * session that is not in the queue comes after all that are.  A session that is in the queue leaves
- * it.
+ * Mark the lowest free slots, from 1 to slots, as taken, and return their numbers in claimed, in
+ * their order: all that are wanted, or none, and then return false.  Slots that are set aside for
+ * the sessions ahead in the queue do not count as free.  A session that is not in the queue comes
+ * after all that are.  A session that is in the queue leaves it.
  */
-int			claim_slot(SemaphoreState *state, int slots);
+bool		claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed);
 
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
@@ -67,11 +77,11 @@ int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for one of this many slots.  again: this session could not
- * lock the slot that it claimed, so it gets its previous position back.  A session is in one queue
- * at a time.
+ * Join the queue, at its end, to wait for as many as wanted of this many slots.  again: this
+ * session could not lock a slot that it claimed, so it gets its previous position back.  A session
+ * is in one queue at a time.
  */
-void		join_queue(SemaphoreState *state, int slots, bool again);
+void		join_queue(SemaphoreState *state, int slots, int wanted, bool again);
 
 /*
  * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
@@ -84,6 +94,25 @@ void		leave_queue() noexcept;
  * it waits itself; 0 if there is none.  Stops when it has found a number of at least enough.
  */
 int			most_slots_ahead(SemaphoreState *state, int enough);
+
+/* The waiters ahead of a process in a queue that want more than one slot. */
+struct LargeWaiters
+{
+	static constexpr int MOST = 8;
+
+	int			count;
+	int			least_slots;	/* the smallest number that one of them gave */
+	int			most_wanted;	/* the largest number that one of them wants */
+	/* For each number of slots, or the first MOST numbers, the nearest: its process. */
+	int			proc_numbers[MOST];
+	int			slots[MOST];
+};
+
+/*
+ * Those ahead of this process in the queue of this tag; none if it does not wait there.  May
+ * ereport for a cancel.
+ */
+LargeWaiters read_large_waiters(const LOCKTAG &queue, int proc_number);
 
 /* After slots were marked as free: wake as many waiters, in order, as can be served. */
 void		wake_waiters(SemaphoreState *state) noexcept;

@@ -100,26 +100,21 @@ stats_count(NameStats *stats, Event event, int64 times) noexcept
 }
 
 inline void
-raise_to(pg_atomic_uint64 *largest, uint64 value) noexcept
+raise_to(pg_atomic_uint64 *largest, int64 value) noexcept
 {
+	auto		wanted = static_cast<uint64>(value);
 	uint64		present = pg_atomic_read_u64(largest);
 
-	while (value > present && !pg_atomic_compare_exchange_u64(largest, &present, value))
+	while (wanted > present && !pg_atomic_compare_exchange_u64(largest, &present, wanted))
 		;
-}
-
-inline void
-stats_note_acquired(NameStats *stats, TimestampTz at) noexcept
-{
-	raise_to(&stats->last_acquired_at, static_cast<uint64>(at));
 }
 
 inline void
 stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept
 {
-	uint64		took = static_cast<uint64>(Max(to - from, 0));
+	int64		took = Max(to - from, 0);
 
-	pg_atomic_fetch_add_u64(&duration->total, static_cast<int64>(took));
+	pg_atomic_fetch_add_u64(&duration->total, took);
 	raise_to(&duration->longest, took);
 }
 
@@ -132,14 +127,14 @@ stats_sum(NameStats *sums, NameStats *evicted) noexcept
 {
 	auto		add = [](Duration *sum, Duration *one) {
 		pg_atomic_fetch_add_u64(&sum->total, value_of(&one->total));
-		raise_to(&sum->longest, pg_atomic_read_u64(&one->longest));
+		raise_to(&sum->longest, value_of(&one->longest));
 	};
 
 	for (int i = 0; i < EVENTS; i++)
 		pg_atomic_fetch_add_u64(&sums->events[i], value_of(&evicted->events[i]));
 	add(&sums->wait, &evicted->wait);
 	add(&sums->hold, &evicted->hold);
-	raise_to(&sums->last_acquired_at, pg_atomic_read_u64(&evicted->last_acquired_at));
+	raise_to(&sums->last_acquired_at, value_of(&evicted->last_acquired_at));
 	pg_atomic_write_u64(&sums->since,
 						Min(pg_atomic_read_u64(&sums->since), pg_atomic_read_u64(&evicted->since)));
 }

@@ -77,14 +77,48 @@ token_argument(FunctionCallInfo fcinfo, int arg)
 	return token;
 }
 
-int
-slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
+static int
+check_slot_number(int32 value, const char *what)
 {
-	int32		value = integer_argument(fcinfo, arg, what);
-
 	if (value < 1 || value > MAX_SLOTS)
 		raise_invalid(psprintf("%s must be between 1 and %d", what, MAX_SLOTS));
 	return value;
+}
+
+int
+slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	return check_slot_number(integer_argument(fcinfo, arg, what), what);
+}
+
+/* Raise 22004 for an element of a list, counted from 0, that is null. */
+[[noreturn]] static void
+raise_null_element(const char *what, int i)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("%s must not be null", what),
+			 errdetail("Element %d of the list is null.", i + 1)));
+}
+
+List *
+slots_argument(FunctionCallInfo fcinfo, int arg)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			count;
+	List	   *slots = NIL;
+
+	check_not_null(fcinfo, arg, "slots");
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), INT4OID, sizeof(int32), true, TYPALIGN_INT,
+					  &elements, &nulls, &count);
+	for (int i = 0; i < count; i++)
+	{
+		if (nulls[i])
+			raise_null_element("slot", i);
+		slots = lappend_int(slots, check_slot_number(DatumGetInt32(elements[i]), "slot"));
+	}
+	return slots;
 }
 
 /*
@@ -221,7 +255,11 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 {
 	WindowClaim claim = {length_argument(fcinfo, arg, every, false)};
 
-	claim.distance = PG_ARGISNULL(arg + 2) ? 1 : DAYS_DIFFER_BY;
+	/*
+	 * New data of a time zone, or another zone, can move a day by hours, so one that begins that
+	 * near the last claimed one is the same day.
+	 */
+	claim.distance = PG_ARGISNULL(arg + 2) ? 1 : USECS_PER_DAY / 2;
 	if (PG_ARGISNULL(arg + 1))
 		claim.window = window_at_argument(fcinfo, arg, every, window, GetCurrentTimestamp());
 	else if (!PG_ARGISNULL(arg + 2))
@@ -231,16 +269,6 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 		claim.window = window_start_argument(fcinfo, arg + 1, window);
 		check_window_is_near(claim.window, claim.every);
 	}
-	return claim;
-}
-
-WindowClaim
-apart_argument(FunctionCallInfo fcinfo, int arg)
-{
-	WindowClaim claim = {};
-
-	claim.distance = microseconds_argument(fcinfo, arg, "apart", false,
-										   "Use days or smaller units.");
 	return claim;
 }
 
@@ -314,10 +342,7 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("%s must not be null", name_or_id(type)),
-					 errdetail("Element %d of the list is null.", i + 1)));
+			raise_null_element(name_or_id(type), i);
 		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], type));
 	}
 	return names;

@@ -76,13 +76,18 @@ int64		token_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
  * A length of time in microseconds: finite, greater than zero unless that is allowed, and without
- * months and years.  A day has 24 hours.  The hint says what to do instead of months.
+ * months and years.  A day has 24 hours, so that the length does not depend on the session's time
+ * zone.  The hint says what to do instead of months.
  */
 int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what,
-								  bool may_be_zero, const char *hint);
+								  bool may_be_zero = false,
+								  const char *hint = "Use days or smaller units.");
 
 /* A slot, or a number of slots. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
+
+/* The slots (int) of an integer[] without nulls. */
+List	   *slots_argument(FunctionCallInfo fcinfo, int arg);
 
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
@@ -105,9 +110,6 @@ TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *
  */
 WindowClaim window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							const char *window);
-
-/* A claim that begins now, at least so long after the last one as this argument says. */
-WindowClaim apart_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
  * Every function that takes a session-level or transaction-level lock calls this first.

@@ -27,9 +27,12 @@ static Datum
 claim(FunctionCallInfo fcinfo)
 {
 	LockName	name = claim_name_argument(fcinfo, by);
-	WindowClaim claim = is_apart ? apart_argument(fcinfo, next_argument(by))
-		: window_argument(fcinfo, next_argument(by), "every", "window_start");
+	WindowClaim claim = {};
 
+	if (is_apart)
+		claim.distance = microseconds_argument(fcinfo, next_argument(by), "apart");
+	else
+		claim = window_argument(fcinfo, next_argument(by), "every", "window_start");
 	if (!claim_window(name, &claim, true))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(claim.window);

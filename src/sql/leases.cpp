@@ -16,15 +16,11 @@
 namespace advisory
 {
 
-/*
- * A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on
- * the session's time zone.
- */
+/* A ttl or lock_delay, in microseconds. */
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero,
-											   "Use days or smaller units.");
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero);
 
 	if (length > LONGEST_LEASE_DAYS * USECS_PER_DAY)
 		ereport(ERROR,
@@ -114,24 +110,16 @@ renew(FunctionCallInfo fcinfo)
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }
 
-template <By by>
+/* end_lease(namespace, name, token); break_lease(), which takes any token for null */
+template <By by, bool breaks>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
+	constexpr int token = next_argument(by);
 	LockName	name = lease_name_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by)), false));
-}
-
-template <By by>
-static Datum
-break_lease(FunctionCallInfo fcinfo)
-{
-	LockName	name = lease_name_argument(fcinfo, by);
-	int64		token = PG_ARGISNULL(next_argument(by))
-		? ANY_TOKEN : token_argument(fcinfo, next_argument(by));
-
-	PG_RETURN_BOOL(lease_end(name, token, true));
+	PG_RETURN_BOOL(lease_end(name, breaks && PG_ARGISNULL(token)
+							 ? ANY_TOKEN : token_argument(fcinfo, token), breaks));
 }
 
 template <By by>
@@ -182,8 +170,8 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
 ADVISORY_SQL_FUNCTION(advisory_leases, rows_function<show_leases>);
 

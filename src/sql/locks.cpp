@@ -5,7 +5,9 @@
 #include "base/pg.h"
 
 #include "sql/args.h"
+#include "core/acquire.h"
 #include "core/await.h"
+#include "core/errors.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
@@ -15,6 +17,20 @@
 namespace advisory
 {
 
+/* Take the lock, or slots.  False if it is not granted, and the function only says so. */
+static bool
+take(FunctionCallInfo fcinfo, const LockRequest &request, Timeout timeout, OnFailure on_failure,
+	 int *slots = nullptr)
+{
+	Outcome		outcome;
+
+	check_scope(fcinfo, request.scope);
+	outcome = lock_take(request, timeout, slots);
+	if (outcome != Outcome::granted && on_failure == OnFailure::raise)
+		raise_not_available(request, outcome, timeout);
+	return outcome == Outcome::granted;
+}
+
 template <By by, Mode mode, Scope scope, OnFailure on_failure>
 static Datum
 lock(FunctionCallInfo fcinfo)
@@ -22,11 +38,7 @@ lock(FunctionCallInfo fcinfo)
 	LockRequest request = {lock_argument(fcinfo, by), mode, scope};
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by));
 
-	check_scope(fcinfo, scope);
-	if (on_failure == OnFailure::say)
-		PG_RETURN_BOOL(lock_take(request, timeout) == Outcome::granted);
-	lock_must(request, timeout);
-	PG_RETURN_BOOL(true);
+	PG_RETURN_BOOL(take(fcinfo, request, timeout, on_failure));
 }
 
 template <By by, Mode mode>
@@ -125,12 +137,30 @@ acquire(FunctionCallInfo fcinfo)
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 	int			slot;
 
-	check_scope(fcinfo, scope);
-	if (on_failure == OnFailure::raise)
-		PG_RETURN_INT32(lock_must(request, timeout));
-	if (lock_take(request, timeout, &slot) != Outcome::granted)
+	if (!take(fcinfo, request, timeout, on_failure, &slot))
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(slot);
+}
+
+template <By by, Scope scope, OnFailure on_failure>
+static Datum
+acquire_many(FunctionCallInfo fcinfo)
+{
+	LockRequest request = slot_request<by>(fcinfo, scope);
+	int32		wanted = integer_argument(fcinfo, next_argument(by) + 1, "wanted");
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 2);
+
+	if (wanted < 1 || wanted > request.slots)
+		raise_invalid(psprintf("wanted must be between 1 and %d", request.slots));
+	request.wanted = wanted;
+
+	/* Allocate the result before taking anything. */
+	ArrayType  *result = construct_array(static_cast<Datum *>(palloc0(sizeof(Datum) * wanted)),
+										 wanted, INT4OID, sizeof(int32), true, TYPALIGN_INT);
+
+	if (!take(fcinfo, request, timeout, on_failure, reinterpret_cast<int *>(ARR_DATA_PTR(result))))
+		PG_RETURN_NULL();
+	PG_RETURN_ARRAYTYPE_P(result);
 }
 
 template <By by>
@@ -156,6 +186,23 @@ release(FunctionCallInfo fcinfo)
 	if (!PG_ARGISNULL(next_argument(by)))
 		slot = slot_number_argument(fcinfo, next_argument(by), "slot");
 	PG_RETURN_BOOL(slot_release(name, slot));
+}
+
+/* (namespace, name, slots): each of these.  Returns how many this session had. */
+template <By by>
+static Datum
+release_many(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+	ListCell   *cell;
+	int32		released = 0;
+
+	foreach(cell, slots_argument(fcinfo, next_argument(by)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		released += slot_release(name, lfirst_int(cell));
+	}
+	PG_RETURN_INT32(released);
 }
 
 /* ---- What SQL calls ---- */
@@ -190,6 +237,14 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_xact_acquire, acquire, Scope::transaction, 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_acquire, acquire, Scope::session, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_xact_acquire, acquire, Scope::transaction, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_acquire, await_acquire);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_acquire_many, acquire_many, Scope::session, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_xact_acquire_many, acquire_many, Scope::transaction,
+							OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_acquire_many, acquire_many, Scope::session,
+							OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_xact_acquire_many, acquire_many, Scope::transaction,
+							OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_release, release);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_release_many, release_many);
 
 }								/* namespace advisory */

@@ -112,22 +112,12 @@ lock_all(FunctionCallInfo fcinfo)
 static void
 take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetInfo *result)
 {
-	struct Taken
-	{
-		LockRequest request;
-		int			slot;
-	};
+	using Taken = std::pair<LockRequest, int>;	/* and its slot */
 	auto	   *taken =
 		static_cast<Taken *>(palloc(sizeof(Taken) * Max(Min(wanted, names.count), 1)));
 	volatile int taken_count = 0;
-	HASHCTL		control = {};
-	HTAB	   *seen;
+	HTAB	   *seen = make_hash_table<Key, Key>("advisory_ext names", Max(names.count, 1));
 
-	control.keysize = sizeof(int64);
-	control.entrysize = sizeof(int64);
-	control.hcxt = CurrentMemoryContext;
-	seen = hash_create("advisory_ext names", Max(names.count, 1), &control,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	PG_TRY();
 	{
 		for (int i = 0; i < names.count && taken_count < wanted; i++)
@@ -138,10 +128,10 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 			Row			row;
 
 			CHECK_FOR_INTERRUPTS();
-			hash_search(seen, &request.name.key.value, HASH_ENTER, &is_repeated);
+			hash_search(seen, &request.name.key, HASH_ENTER, &is_repeated);
 			if (is_repeated || lock_take(request, Timeout{0}, &slot) != Outcome::granted)
 				continue;
-			taken[taken_count] = Taken{request, slot};
+			taken[taken_count] = {request, slot};
 			taken_count = taken_count + 1;
 			row.add(names.elements[i]);
 			if (slots > 0)
@@ -152,7 +142,7 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 	PG_CATCH();
 	{
 		for (int i = taken_count - 1; scope == Scope::session && i >= 0; i--)
-			lock_give_up(taken[i].request, taken[i].slot);
+			lock_give_up(taken[i].first, taken[i].second);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -33,8 +33,8 @@ static constexpr Oid LOCK_COLUMNS[] = {
 	/* mode to blocked_by: finish() */
 	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
 	INT4ARRAYOID,
-	/* gid to lock: finish() */
-	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID
+	/* gid to wanted: finish() */
+	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -167,6 +167,7 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	row->add(Int32GetDatum(slots), slots == 0);
 	add_tag_columns(*row, &entry.tag);
 	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
+	row->add(Int32GetDatum(entry.wanted), entry.wanted == 0);
 }
 
 void

@@ -13,30 +13,15 @@ namespace advisory
 {
 
 /*
- * Is this a table of the bootstrap superuser?  Another owner could make a view of it, whose
- * functions would run as the current user.
+ * It must be a table of the bootstrap superuser: another owner could make a view of it, whose
+ * functions would run as the current user.  A standby has no rows of an unlogged table.
  */
-static bool
-is_own_table(Oid table)
-{
-	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-	bool		is_own = false;
-
-	if (HeapTupleIsValid(row))
-	{
-		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
-
-		is_own = form->relkind == RELKIND_RELATION && form->relowner == BOOTSTRAP_SUPERUSERID;
-		ReleaseSysCache(row);
-	}
-	return is_own;
-}
-
-/* A standby has no rows of an unlogged table. */
 static bool
 may_read(Oid table)
 {
-	return is_own_table(table) &&
+	return get_rel_relkind(table) == RELKIND_RELATION &&
+		GetSysCacheOid1(RELOID, Anum_pg_class_relowner, ObjectIdGetDatum(table)) ==
+		BOOTSTRAP_SUPERUSERID &&
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
 		DatumGetBool(DirectFunctionCall2(has_schema_privilege_id,
 										 ObjectIdGetDatum(get_rel_namespace(table)),

@@ -13,9 +13,6 @@
 namespace advisory
 {
 
-/* Instead of the name in the row with the sums of evicted names. */
-static constexpr char EVICTED[] = "<evicted>";
-
 /* Add the statistics of every name of this database. */
 static void
 show_stats(ReturnSetInfo *result)
@@ -30,7 +27,7 @@ show_stats(ReturnSetInfo *result)
 		Row			row;
 
 		row.add_text(is_visible ? name.ns : HIDDEN);
-		row.add_text(!is_visible ? HIDDEN : is_evicted ? EVICTED : name.name);
+		row.add_text(!is_visible ? HIDDEN : is_evicted ? "<evicted>" : name.name);
 		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out,
 							Event::skipped})
 			row.add_int64(value_of(&stats.events[index_of(event)]));
@@ -59,7 +56,7 @@ show_directory(ReturnSetInfo *result)
 	row.add_int64(state.evicted);
 	row.add_int64(state.not_stored);
 	row.add_int64(state.collisions);
-	row.add_text(state.available ? nullptr : shared_last_failure());
+	row.add_text(state.available ? nullptr : shared_last_failure);
 	row.put(result);
 }
 

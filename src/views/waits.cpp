@@ -86,9 +86,25 @@ append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 	line->before = line->text->len;
 }
 
-static void
-append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
+/* How many slots a waiter wants, or the session of a slot, one of the entries, has. */
+static int
+count_slots(const LockEntries &entries, const LockEntry &lock)
 {
+	const LockEntry *entry = &lock;
+	int			count = 0;
+
+	while (entry > entries.entries && is_same_semaphore(entry[-1].tag, lock.tag))
+		entry--;
+	for (; entry < entries.entries + entries.count && is_same_semaphore(entry->tag, lock.tag);
+		 entry++)
+		count += entry->granted && entry->leader_number == lock.leader_number;
+	return lock.granted ? count : lock.wanted;
+}
+
+static void
+append_lock(Line *line, const LockEntry &lock, Waits *waits)
+{
+	VisibleNames *names = &waits->names;
 	StringInfo	out = line->text;
 
 	if (const LockEntry *claim = claim_of(lock))
@@ -98,10 +114,13 @@ append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
 	}
 	if (!is_advisory(lock.tag))
 		return append_other(out, lock.tag);
-	if (is_of_semaphore(lock.tag) && lock.granted)
-		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
-	else if (is_of_semaphore(lock.tag))
-		appendStringInfoString(out, "a slot of ");
+	if (is_of_semaphore(lock.tag))
+	{
+		int			count = count_slots(waits->trees.entries, lock);
+
+		appendStringInfo(out, "%s of ", lock.granted && count == 1
+						 ? psprintf("slot %d", decode_tag(lock.tag).slot) : slots_text(count));
+	}
 	else if (decode_tag(lock.tag).kind == Kind::lease)
 		appendStringInfoString(out, "lease ");
 	append_name(line, lock, names);
@@ -150,7 +169,7 @@ add_line_columns(Row *row, const Session &line, const VisibleSession &session, W
 	const LockEntry &lock = *line.lock;
 	Line		text;
 
-	append_lock(&text, lock, &waits->names);
+	append_lock(&text, lock, waits);
 	text.add_to(row);
 	row->add_text(session.gid);
 	row->add_text(session.role);
@@ -248,7 +267,7 @@ show_blockers(ReturnSetInfo *result)
 		Row			row;
 
 		append_lock(&text, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
-					&waits.names);
+					&waits);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);

@@ -281,15 +281,9 @@ WaitTrees::write_tree(Session *session, int depth, int place)
 
 WaitTrees::WaitTrees()
 	: entries(read_all_waits_and_slots()),
-	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count()))),
+	  requests(make_hash_table<decltype(Request::key), Request>("advisory_ext requests", 256))
 {
-	HASHCTL		control = {};
-
-	control.keysize = sizeof(Request::key);
-	control.entrysize = sizeof(Request);
-	control.hcxt = CurrentMemoryContext;
-	requests = hash_create("advisory_ext requests", 256, &control,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	find_waits();
 	/* First for the waits for locks, because the choice for a slot depends on them. */
 	for (bool is_head : {false, true})

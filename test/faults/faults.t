@@ -28,7 +28,7 @@ $look->run(
 # What is taken, for calls that find it so.
 my $other = session();
 $other->run(q(SELECT advisory.lock('taken', 'lock'), advisory.lock_key(7, label => 'seven'),
-        advisory.acquire('taken', 'slot', 1)),
+        advisory.acquire('taken', 'slot', 1), advisory.acquire_many('taken', 'set', 3, 2)),
     q(SELECT * FROM advisory.lease('taken', 'lease', '1 hour')));
 
 # Each: what is done before it, and the call; names are 'n'. (alone: not in a transaction block;
@@ -48,6 +48,8 @@ my @cases = (
         try_xact_acquire_any)),
     (map { { call => "SELECT advisory.$_('n', 'a', 3)" } } qw(acquire try_acquire xact_acquire
         try_xact_acquire)),
+    (map { { call => "SELECT advisory.$_('n', 'a', 4, 3)" } } qw(acquire_many try_acquire_many
+        xact_acquire_many try_xact_acquire_many)),
     # Waits that fail
     (map { { call => "SELECT advisory.$_('taken', 'lock', '2 ms')" } } qw(lock try_lock xact_lock
         try_xact_lock_shared)),
@@ -57,6 +59,8 @@ my @cases = (
     { call => q(SELECT advisory.try_lock_any('taken', ARRAY['lock', 'free'])) },
     (map { { call => "SELECT advisory.$_('taken', 'slot', 1, '2 ms')" } } qw(acquire try_acquire
         xact_acquire try_xact_acquire)),
+    (map { { call => "SELECT advisory.$_('taken', 'set', 3, 2, '2 ms')" } } qw(acquire_many
+        try_acquire_many xact_acquire_many try_xact_acquire_many)),
     { call => q(SELECT advisory.lease('taken', 'lease', '1 min', '2 ms')) },
     # What frees
     (map {
@@ -66,7 +70,8 @@ my @cases = (
         [ 'lock_key(42)', 'unlock_key(42)' ], [ 'lock_shared_key(42)', 'unlock_shared_key(42)' ],
         [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n', ARRAY['a', 'b'])) ],
         [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n')) ],
-        [ q(acquire('n', 'a', 3)), q(release('n', 'a')) ]),
+        [ q(acquire('n', 'a', 3)), q(release('n', 'a')) ],
+        [ q(acquire_many('n', 'a', 4, 3)), q(release_many('n', 'a', '{3, 1}')) ]),
     (map { { call => "SELECT advisory.$_('n', 'not held')" } } qw(unlock release)),
     # Questions
     (map { { call => "SELECT advisory.$_('taken', 'lock')" } } qw(holds hold_count is_locked

@@ -45,6 +45,7 @@ INSERT INTO expected
         ('await_lock_shared', 'IN namespace text, IN %s, '
             'IN timeout interval DEFAULT NULL::interval', NULL),
         ('release', 'namespace text, %s, slot integer DEFAULT NULL::integer', 'boolean'),
+        ('release_many', 'namespace text, %s, slots integer[]', 'integer'),
         ('await_acquire', 'IN namespace text, IN %s, IN slots integer, '
             'IN timeout interval DEFAULT NULL::interval, '
             'INOUT slot integer DEFAULT NULL::integer', NULL),
@@ -85,6 +86,10 @@ INSERT INTO expected
     FROM takers
     UNION ALL SELECT name, format('namespace text, %s, slots integer, timeout interval DEFAULT %s',
                                   argument, pg_temp.timeout_of(name)), 'integer'
+    FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms
+    UNION ALL SELECT name || '_many', format('namespace text, %s, slots integer, wanted integer, '
+                                             'timeout interval DEFAULT %s',
+                                             argument, pg_temp.timeout_of(name)), 'integer[]'
     FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms
     UNION ALL SELECT name, format('namespace text, %s, ttl interval, timeout interval DEFAULT %s, '
         'owner text DEFAULT NULL::text, lock_delay interval DEFAULT ''00:00:00''::interval, '
@@ -223,7 +228,7 @@ FROM (VALUES
         'known_as text[], gid text, query text, slots integer'),
     ('semaphores', 'namespace text, name text, key bigint, slots integer, in_use integer, '
         'free integer, waiting integer, holders integer[], slots_disagree boolean, '
-        'slots_given text'),
+        'slots_given text, slots_wanted integer'),
     ('waits', 'root_pid integer, depth integer, path integer[], pid integer, '
         'waits_for_pid integer, namespace text, name text, key bigint, mode text, '
         'waited interval, state text, application_name text, query text, key1 integer, '

@@ -73,6 +73,9 @@ my @CALLS = (
     q(SELECT advisory.try_acquire('a', 's', 2, '10ms')),
     q(SELECT * FROM advisory.try_acquire_any('a', '{p,q}', 2, 2)),
     q(SELECT advisory.release('a', 's')),
+    q(SELECT advisory.acquire_many('a', 'm', 3, 2), advisory.acquire_many('a', 'm', 3, 1, '1s')),
+    q(SELECT advisory.try_xact_acquire_many('a', 'm', 3, 2, '10ms')),
+    q(SELECT advisory.release_many('a', 'm', '{1,2,3,3}')),
     q(CALL advisory.await_lock('a', 'w')), q(CALL advisory.await_lock('a', 7, '1s')),
     q(CALL advisory.await_acquire('a', 'w', 2)), q(CALL advisory.run('a', 'run', 'SELECT 1')),
     q(CALL advisory.run('a', 'run2', 'SELECT 1', once_per => '1 day')),
@@ -99,11 +102,16 @@ $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
     map { "CREATE $_ LANGUAGE sql AS 'SELECT NULL::timestamptz'" }
         'FUNCTION advisory.claim(namespace text, name text, every interval,
             window_start timestamptz DEFAULT NULL) RETURNS timestamptz',
-    'PROCEDURE advisory.run(namespace text, name text, command text, timeout interval)');
+    'PROCEDURE advisory.run(namespace text, name text, command text, timeout interval)',
+        'FUNCTION advisory._take_slot(is_xact boolean, base bigint, slots integer)
+            RETURNS timestamptz',
+        'FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text, name text,
+            slots integer, timeout interval) RETURNS timestamptz');
 is(install(), '', 'it is installed over an older one');
 $owner->shows(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01'), (SELECT state
     FROM advisory.claims WHERE name = 'a')), 'NULL|done', '... whose claims stay');
 $owner->shows(q(CALL advisory.run('older', 'a', 'SELECT 1', '0')), 1, '... and whose functions go');
+is_deeply($owner->rows($ALL), $before, '... so that those of this file are left');
 
 # ---- Names and settings --------------------------------------------------------------------------
 

@@ -22,21 +22,24 @@ sub locks_of ($session) {
 # Whoever has a slot locks its row. That lock is the server's own, and ends with the session before
 # the slot does: nobody finds it taken.
 $look->run(<<'SQL');
-CREATE PROCEDURE work(is_xact boolean, slots integer) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE work(is_xact boolean, slots integer, wanted integer) LANGUAGE plpgsql AS $$
 DECLARE
-    got integer;
+    got integer[];
 BEGIN
-    got := CASE WHEN is_xact THEN advisory.xact_acquire('k', 's', slots)
-        ELSE advisory.acquire('k', 's', slots) END;
+    got := CASE WHEN is_xact THEN advisory.xact_acquire_many('k', 's', slots, wanted)
+        WHEN wanted > 1 THEN advisory.acquire_many('k', 's', slots, wanted)
+        ELSE ARRAY[advisory.acquire('k', 's', slots)] END;
     BEGIN
-        PERFORM FROM inside WHERE slot = got FOR UPDATE NOWAIT;
-        IF NOT FOUND THEN INSERT INTO wrong VALUES ('slot ' || got); END IF;
+        PERFORM FROM inside WHERE slot = ANY (got) ORDER BY slot FOR UPDATE NOWAIT;
+        IF (SELECT count(*) <> wanted FROM inside WHERE slot = ANY (got)) THEN
+            INSERT INTO wrong VALUES ('slots ' || got::text);
+        END IF;
     EXCEPTION WHEN lock_not_available THEN
-        INSERT INTO wrong VALUES ('two in slot ' || got);
+        INSERT INTO wrong VALUES ('two in one of slots ' || got::text);
     END;
     PERFORM pg_sleep(random() * 0.004), nextval('done');
     COMMIT;
-    IF NOT is_xact AND NOT advisory.release('k', 's', got) THEN
+    IF NOT is_xact AND advisory.release_many('k', 's', got) <> wanted THEN
         INSERT INTO wrong VALUES ('not released');
     END IF;
 END $$;
@@ -61,7 +64,8 @@ SQL
                 }
             }
             next if $worker->{busy};
-            $worker->start(sprintf 'CALL work(%s, %d)', $i % 2 ? 'true' : 'false', SLOTS);
+            $worker->start(sprintf 'CALL work(%s, %d, %d)', $i % 2 ? 'true' : 'false', SLOTS,
+                1 + int($i / 2) % 2);
             $worker->{busy} = 1;
         }
         my $worker = $workers[ rand @workers ];
@@ -104,6 +108,70 @@ SQL
     $holder->run('SELECT pg_advisory_unlock_all()');
 }
 
+# ---- Several at once, in turn --------------------------------------------------------------------
+
+{
+    my ($holder, $heavy, $light) = map { session() } 1 .. 3;
+    $holder->run(q(SELECT advisory.acquire_many('many', 's', 3, 2)));
+    $heavy->start(q(SELECT advisory.acquire_many('many', 's', 3, 2)::text));
+    wait_until('it waits', sub { locks_of($heavy) == 2 });
+    my ($pid, $queued) = map { $_->pid } $heavy, $light;
+    $look->shows(q(SELECT advisory.try_acquire('many', 's', 3),
+        advisory.try_acquire_many('many', 's', 3, 1, '10ms')), 'NULL|NULL',
+        'while a session waits for two slots, nobody takes the one that is free');
+    $look->shows(q(SELECT key - advisory._slot_key('many', 's', 0) FROM advisory._keys
+        WHERE pid = ? ORDER BY 1), [ 0, 16002 ], '... and it holds none', $pid);
+    $light->start(q(SELECT advisory.acquire('many', 's', 3)));
+    wait_until('it waits', sub { locks_of($light) });
+    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT advisory.wait_tree()') }),
+        qr/ holds 2 slots of .*\n  $pid .* waits for 2 slots of .*\n +$queued .* waits for a slot/,
+        'wait_tree() says how many each has, or waits for');
+    $look->shows(q(SELECT in_use, waiting, slots_wanted, lock ~ '^2 slots of '
+        FROM advisory.semaphores, advisory.blockers), '2|2|3|1', '... as the views do');
+    my $error = $look->fails(q(SELECT advisory.acquire_many('many', 's', 3, 3, '0')), '55P03',
+        'an error');
+    like($error->{detail}, qr/^Process $pid .* waits for 2 slots[;.]/m, '... and its detail, too');
+    $look->shows(q(SELECT string_agg(concat_ws(' ', kind, slot, granted), ', ' ORDER BY slot)
+        FROM advisory.holders('many', 's')),
+        'semaphore 1 t, semaphore 2 t, queue f, queue f', 'holders() has no other locks');
+    $holder->run(q(SELECT advisory.release('many', 's', 1)));
+    $heavy->returns('{1,3}', 'it gets two as soon as two are free');
+    ok(!$light->is_done, '... and who came later none');
+    $heavy->run(q(SELECT advisory.release_many('many', 's', '{1,3}')));
+    $light->returns(1, '... until there are more');
+    $_->run('SELECT pg_advisory_unlock_all()') for $holder, $light;
+}
+
+# ---- Several at once, at the same time -----------------------------------------------------------
+
+# One session takes its second slot late, and another has taken that meanwhile. So it gives up the
+# first one, and a third session, which came when it still had that, does not fail.
+$look->run(<<'SQL');
+    CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
+        RETURNS boolean LANGUAGE sql AS $$
+        SELECT pg_sleep(0.06)
+            WHERE current_setting('application_name') = 'late' AND key & 16383 = 2;
+        SELECT pg_try_advisory_lock(key) $$
+SQL
+{
+    my $late = session(application => 'late');
+    my $others = session();
+    my %ends;
+    for (1 .. 20) {
+        $late->start(q(SELECT advisory.try_acquire_many('late', 's', 2, 2)::text));
+        wait_until('it has one', sub { locks_of($late) == 2 || $late->is_done });
+        my $second = $others->value(q(SELECT advisory.try_acquire('late', 's', 2))) // '-';
+        my $third = $others->value(q(SELECT advisory.try_acquire('late', 's', 2))) // '-';
+        $ends{ join ' ', $late->finish->{value} // '-', $second, $third }++;
+        $_->run('SELECT pg_advisory_unlock_all()') for $late, $others;
+    }
+    note join ', ', map { "$_: $ends{$_}" } sort keys %ends;
+    is_deeply([ grep { !/^(- 2 1|\{1,2\} - -)$/ } keys %ends ], [],
+        'nobody fails because of a slot that nobody keeps');
+    cmp_ok($ends{'- 2 1'} // 0, '>', 0, '... and one could have');
+}
+load_portable($ENV{ADVISORY_TEST_DATABASE});
+
 # ---- Cancels -------------------------------------------------------------------------------------
 
 # A transaction-level slot is gone with the transaction, wherever the cancel came.
@@ -113,9 +181,10 @@ SQL
     while (time < $end || ($cancelled <= 20 && time < $end + 60)) {
         for my $session (@sessions) {
             $session->run(sprintf q(SET statement_timeout = %d), 1 + rand 30);
-            $session->start(q(DO $$ BEGIN
-                PERFORM advisory.xact_acquire('late', 's', 1, '1s'), pg_sleep(random() * 0.01);
-            END $$));
+            $session->start(sprintf q(DO $$ BEGIN
+                PERFORM advisory.xact_acquire_many('late', 's', 3, %d, '1s'),
+                    pg_sleep(random() * 0.01);
+            END $$), 2 + rand 2);
         }
         $cancelled += ($_->finish->{state} // '') eq '57014' for @sessions;
         # The timeout is also that of the statement that turns it off.

@@ -245,7 +245,7 @@ $owner->run(
           [ $queued->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0,
               [ @held, $head->pid ] ] ], 'slots and queue of a labelled semaphore');
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef ] ],
+        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef, 2 ] ],
         'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
         [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
@@ -361,7 +361,7 @@ for my $round (1 .. 4) {
     my $pid = $holder->pid;
     my $queue = $owner->value(q(SELECT advisory._slot_key('nameless', 's', 0)));
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ undef, undef, $queue, undef, 1, undef, 2, [$pid], 0, undef ] ],
+        [ [ undef, undef, $queue, undef, 1, undef, 2, [$pid], 0, undef, 2 ] ],
         'semaphores shows it, without names');
     is_deeply($super->rows(
         q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%'

@@ -50,6 +50,12 @@ SELECT advisory.try_xact_lock_all('n', '{a,b}');
 SELECT advisory.xact_acquire('n', 's', 2);
 --> WARNING:  advisory.xact_acquire() has no lasting effect outside a transaction block
 --> 1
+SELECT advisory.xact_acquire_many('n', 's', 2, 2);
+--> WARNING:  advisory.xact_acquire_many() has no lasting effect outside a transaction block
+--> {1,2}
+SELECT advisory.try_xact_acquire_many('n', 's', 2, 1);
+--> WARNING:  advisory.try_xact_acquire_many() has no lasting effect outside a transaction block
+--> {1}
 \set VERBOSITY default
 SELECT advisory.try_xact_acquire('n', 's', 2);
 --> WARNING:  advisory.try_xact_acquire() has no lasting effect outside a transaction block

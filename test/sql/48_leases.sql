@@ -203,8 +203,8 @@ SELECT DISTINCT namespace, name, owner, token IS NULL AS hidden FROM advisory.le
 SELECT advisory.lease('leases', 'of a', '1h', '0');
 --> ERROR:  could not obtain lease "leases/of a" without waiting
 \set VERBOSITY default
-SELECT DISTINCT lock, who FROM advisory.activity WHERE mode = 'lease';
---> lease <insufficient privilege>|<insufficient privilege>
+SELECT DISTINCT lock, left(who, 9) FROM advisory.activity WHERE mode = 'lease';
+--> lease <insufficient privilege>|<insuffic
 SELECT DISTINCT key FROM advisory_internal.lease_rows();
 --> ERROR:  permission denied for schema advisory_internal
 --> LINE 1: SELECT DISTINCT key FROM advisory_internal.lease_rows();

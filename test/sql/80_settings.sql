@@ -57,6 +57,8 @@ CREATE TABLE pg_temp.refusals AS SELECT * FROM unnest(ARRAY[
     $$SELECT advisory.lock_all('ns', ARRAY['a'])$$,
     $$SELECT advisory.try_lock_all('ns', ARRAY[1])$$, $$SELECT advisory.try_lock_any('ns', '{a}')$$,
     $$SELECT advisory.try_acquire_any('ns', '{a}', 1)$$,
+    $$SELECT advisory.acquire_many('ns', 'a', 3, 2)$$,
+    $$SELECT advisory.try_acquire_many('ns', 42, 3, 2)$$,
     $$CALL advisory.await_lock('ns', 'name')$$, $$CALL advisory.await_lock_shared('ns', 42)$$,
     $$CALL advisory.await_lock_key(42)$$, $$CALL advisory.await_lock_shared_key(42)$$]) AS call,
     pg_temp.refusal(call);
@@ -74,6 +76,8 @@ SELECT * FROM pg_temp.refusals;
 --> SELECT advisory.try_lock_all('ns', ARRAY[1])|55000|Use advisory.try_xact_lock_all() instead.
 --> SELECT advisory.try_lock_any('ns', '{a}')|55000|Use advisory.try_xact_lock_any() instead.
 --> SELECT advisory.try_acquire_any('ns', '{a}', 1)|55000|Use advisory.try_xact_acquire_any() instead.
+--> SELECT advisory.acquire_many('ns', 'a', 3, 2)|55000|Use advisory.xact_acquire_many() instead.
+--> SELECT advisory.try_acquire_many('ns', 42, 3, 2)|55000|Use advisory.try_xact_acquire_many() instead.
 --> CALL advisory.await_lock('ns', 'name')|55000|Use advisory.xact_lock() instead.
 --> CALL advisory.await_lock_shared('ns', 42)|55000|Use advisory.xact_lock_shared() instead.
 --> CALL advisory.await_lock_key(42)|55000|Use advisory.xact_lock_key() instead.

@@ -21,9 +21,10 @@ use Stress::Exclusion;
 use Stress::Hostile;
 use Stress::Load;
 use Stress::Memory;
+use Stress::Sets;
 use Time::HiRes qw(time);
 
-my @PHASES = qw(exclusion crashes memory hostile);
+my @PHASES = qw(exclusion sets crashes memory hostile);
 
 $| = 1;
 # The phases watch their own time.

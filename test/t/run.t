@@ -798,4 +798,18 @@ $one->fails("CALL advisory.run('jobs', 'nightly', '$_')", '22023', "an empty com
 $one->fails(run_sql('SELECT 1', q{, if_busy => 'wait'}), '22023', 'an unknown if_busy');
 $one->fails(run_sql('SELECT 1', ', slots => 0'), '22023', 'no slots');
 is_free('at the end');
+
+# The client reads nothing of a long message while the transaction is still there, with its rows.
+{
+    my ($failing, $look) = (session(), session());
+    $failing->run('SET log_min_messages = panic');
+    $failing->start(run_sql(
+        q{DO $do$ BEGIN RAISE EXCEPTION '%', repeat('x', 20000000); END $do$;}));
+    $look->wait_until('it sends the error', q(SELECT count(*) FROM pg_stat_activity
+        WHERE pid = ? AND wait_event = 'ClientWrite'), $failing->pid);
+    $look->shows(q(SELECT advisory.is_locked('jobs', 'nightly')), 1,
+        'after an error the lock is held until the rows are gone');
+    $failing->ends('P0001', 'which is soon');
+    is_free('after it');
+}
 done_testing();

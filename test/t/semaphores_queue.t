@@ -6,8 +6,11 @@ use FindBin;
 use AdvisoryTest;
 
 use constant {
-    # of address space: less than the first segment of shared memory takes
+    # of address space: less than the first segment of shared memory takes; and more, but less than
+    # the session table of MANY connections, which has a segment of its own
     BYTES_LEFT => 900 * 1024,
+    BYTES_FOR_ROOT => 2500 * 1024,
+    MANY => 3000,
     SOON_S => 60,
 };
 
@@ -27,6 +30,17 @@ sub waiter ($name, $slots, $session = session(application => 'waiter')) {
                        $session->pid) || $session->is_done;
     });
     return $session;
+}
+
+# Leaves a session, which has loaded the library, so little address space. False if that fails.
+sub leave_bytes ($session, $bytes) {
+    my ($mapped) = map { /^VmSize:\s+(\d+) kB/ ? 1024 * $1 : () } do {
+        open my $status, '<', '/proc/' . $session->pid . '/status'
+            or die "cannot read the process's status: $!\n";
+        <$status>;
+    };
+    return system('bash', "$FindBin::Bin/../../scripts/server.sh", 'as', 'prlimit', '--pid',
+        $session->pid, '--as=' . ($mapped + $bytes)) == 0;
 }
 
 # ---- Different numbers of slots ------------------------------------------------------------------
@@ -107,13 +121,7 @@ SKIP: {
     # A session that cannot map the shared memory: it holds the queue lock while it waits.
     my $alone = session(application => 'alone');
     $alone->value(q(SELECT advisory.key('loads the library')));
-    my ($mapped) = map { /^VmSize:\s+(\d+) kB/ ? 1024 * $1 : () } do {
-        open my $status, '<', '/proc/' . $alone->pid . '/status'
-            or die "cannot read the process's status: $!\n";
-        <$status>;
-    };
-    is(system('bash', "$FindBin::Bin/../../scripts/server.sh", 'as', 'prlimit', '--pid',
-            $alone->pid, '--as=' . ($mapped + BYTES_LEFT)), 0, 'a session that is short of memory');
+    ok(leave_bytes($alone, BYTES_LEFT), 'a session that is short of memory');
     waiter('lock', 3, $alone->run('BEGIN'));
     $holder->run(q(SELECT advisory.release('queue', 'lock', 1)));
     is($alone->finish(SOON_S)->{value}, 1, 'gets a slot in a transaction');
@@ -145,6 +153,29 @@ SKIP: {
     kill CONT => $waiters[0]->pid;
     push @served, $waiters[0]->finish(SOON_S)->{value};
     is_deeply([ sort @served ], [ 1 .. 3 ], 'which has its slot when it does');
+}
+
+# A session that can map the root of the shared memory, but not the table of sessions.
+SKIP: {
+    program('prlimit') or skip 'there is no prlimit', 1;
+
+    my $server = own_server('max_connections=' . MANY);
+    my ($holder, $alone, $behind) = map { session(server => $server) } 1 .. 3;
+    $holder->run('CREATE EXTENSION advisory_ext', acquires('half', 2));
+    $holder->run(acquires('half', 2));
+    $alone->value(q(SELECT advisory.key('loads the library')));
+    ok(leave_bytes($alone, BYTES_FOR_ROOT), 'a session that is short of memory');
+    $alone->start(acquires('half', 2));
+    $behind->start(acquires('half', 2));
+    # Both look for a deadlock meanwhile.
+    sleep 2;
+    $holder->run(q(SELECT advisory.release('queue', 'half'))) for 1, 2;
+    # It may also fail for lack of memory, but nobody else.
+    my $result = eval { $alone->finish(SOON_S) } // { state => 'no answer' };
+    note join ' ', map { $_ // '' } @$result{qw(value state message)};
+    like($behind->finish(SOON_S)->{value}, qr/^[12]$/,
+        'it waits for a slot, and the one behind it, which has the memory, gets one');
+    $holder->shows('SELECT 1', 1, 'the server has not crashed');
 }
 
 $look->shows('SELECT count(*) FROM advisory.semaphores', 0, 'nothing is left');

@@ -24,7 +24,8 @@ my $look = observer();
     my $given = '3 by '
         . join ', ', sort { $a <=> $b } map { $_->pid } $holder, $other, $first, $second;
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
-        [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0, $given ] ], 'semaphores');
+        [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0, $given, 2 ] ],
+        'semaphores');
     is_deeply($look->rows(q(SELECT pid, gid, kind, namespace, name, slot, key, key1, key2, mode,
             scope, granted, blocked_by, acquired_at BETWEEN ? AND ?, held >= '0', wait_start, waited
                             FROM advisory.locks WHERE granted ORDER BY slot), $from, $to),

@@ -3,13 +3,16 @@ package Bench::Part::semaphores;
 
 use AdvisoryTest;
 use Bench;
+use List::Util qw(max);
 
 use constant SLOTS => 4;
 my $slots = SLOTS;
 my $seconds = QUICK ? 1 : 2;
 
 # So many sessions run take, sleep and give in a loop. Returns {count => loops of all, p50, p99,
-# longest => of the times that take took, in ms}. The statements may use number, the session's.
+# longest => of the times that take took, in ms; longest_fourth => the same for each fourth session;
+# slots => loops, if each fourth session has two slots}. The statements may use number, the
+# session's.
 sub contend ($sessions, $ms, $take, $give) {
     my $work = $ms ? "PERFORM pg_sleep($ms / 1000.0);" : '';
     return once(sub ($tree, @) {
@@ -21,6 +24,7 @@ DO \$\$
 DECLARE
     number integer := $number;
     taken integer;
+    own integer[];
     waits float8[];
     start timestamptz := clock_timestamp();
 BEGIN
@@ -35,16 +39,19 @@ BEGIN
 END \$\$
 SQL
         }
-        my @waits;
-        for my $session (@active) {
-            my $finished = $session->finish;
+        my (@waits, @fourth);
+        for my $number (0 .. $#active) {
+            my $finished = $active[$number]->finish;
             die $finished->{message} if $finished->{state};
-            push @waits, map { @$_ } @{ $session
-                ->rows(q{SELECT unnest(current_setting('bench.waits')::float8[])}) };
+            my @own = $active[$number]
+                ->column(q{SELECT unnest(current_setting('bench.waits')::float8[])});
+            push @waits, @own;
+            push @fourth, @own if $number % 4 == 0;
         }
         @waits = sort { $a <=> $b } @waits;
         return { count => scalar @waits, p50 => $waits[ @waits / 2 ],
-            p99 => $waits[ 0.99 * @waits ], longest => $waits[-1] };
+            p99 => $waits[ 0.99 * @waits ], longest => $waits[-1],
+            longest_fourth => max(@fourth), slots => @waits + @fourth };
     });
 }
 
@@ -96,6 +103,29 @@ for my $case (QUICK ? ([32, 1]) : ([6, 1], [6, 2], [6, 10], [32, 1], [32, 2], [3
                 series => "semaphore $field", at => "$sessions/$ms",
                 ours => result_of($field, $ours), theirs => result_of($field, $theirs));
         }
+    }
+}
+
+# Each fourth session wants two slots. Beside polling these get fewer turns than they ask for, so
+# there are more turns in all, but not more slots in use.
+my @GIVE_SET = (q{PERFORM advisory.release_many('bench', 'sets', own);});
+sub take_set ($function) {
+    return "own := advisory.$function('bench', 'sets', $slots, 1 + (number % 4 = 0)::int);";
+}
+my $sets = contend(32, 5, take_set('acquire_many'), @GIVE_SET);
+my %OF_SETS = (slots => 'slots used', count => 'turns', longest_fourth => 'longest wait for two');
+for my $ms (1, 10) {
+    my $polls = contend(32, 5,
+        polling($ms / 1000, take_set('try_acquire_many') . ' EXIT poll WHEN own IS NOT NULL;'),
+        @GIVE_SET);
+    # What is promised is promised beside polling every 10 ms.
+    my %promised = $ms == 10 ? (slots => ['at least' => 0.9], longest_fourth => ['at most' => 0.2])
+        : ();
+    for my $field (sort keys %OF_SETS) {
+        compare(work => "acquire_many, 32 sessions, $slots slots, a fourth takes 2, 5 ms inside",
+            of => $OF_SETS{$field}, against => "polling every $ms ms's",
+            @{ $promised{$field} // [] },
+            ours => result_of($field, $sets), theirs => result_of($field, $polls));
     }
 }
 

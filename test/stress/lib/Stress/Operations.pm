@@ -2,42 +2,44 @@
 package Stress::Operations;
 
 use AdvisoryTest;
-use List::Util qw(sum uniq);
+use List::Util qw(max min shuffle sum uniq);
 use Time::HiRes qw(time);
 
 # Each operation has a frequency, situations, and a function, or a method of the worker. The
 # situations are: t in a transaction, o outside a transaction, p while a transaction that this
 # worker has prepared is still open, h only if the worker holds something, r if the function
-# releases something.
+# releases something, s also in the phase of sets.
 #
 # Only this worker ends its prepared transaction, and no deadlock detector knows that. So while
 # there is one, the worker never waits without a limit, and writes no row that the prepared
 # transaction may have written.
 my @OPERATIONS = (
-    [ 30, 'top',   \&lock ],
+    [ 30, 'tops',  \&lock ],
     [ 6,  'top',   \&lock_several ],
     [ 5,  'top',   \&lock_any ],
-    [ 16, 'top',   \&acquire ],
+    [ 16, 'tops',  \&acquire ],
+    [ 16, 'tops',  \&acquire_many ],
     [ 4,  'top',   \&await_lock ],
-    [ 3,  'top',   \&await_acquire ],
+    [ 3,  'tops',  \&await_acquire ],
     [ 5,  'top',   \&run_command ],
-    [ 2,  'op',    \&run_in_slot ],
-    [ 36, 'tophr', \&unlock ],
-    [ 20, 'tophr', \&release ],
-    [ 2,  'tophr', \&unlock_all_of_namespace ],
-    [ 1,  'tophr', \&unlock_everything ],
-    [ 1,  'ophr',  \&discard_all ],
-    [ 12, 'op',    'begin' ],
-    [ 6,  't',     'savepoint' ],
-    [ 4,  'tr',    'rollback_to_savepoint' ],
-    [ 3,  't',     'release_savepoint' ],
-    [ 10, 'tr',    'commit' ],
-    [ 4,  'tr',    'rollback' ],
-    [ 3,  'tr',    'prepare' ],
-    [ 40, 'op',    'end_prepared' ],
+    [ 2,  'ops',   \&run_in_slot ],
+    [ 36, 'tophrs', \&unlock ],
+    [ 20, 'tophrs', \&release ],
+    [ 10, 'tophrs', \&release_many ],
+    [ 2,  'tophrs', \&unlock_all_of_namespace ],
+    [ 1,  'tophrs', \&unlock_everything ],
+    [ 1,  'ophrs', \&discard_all ],
+    [ 12, 'ops',   'begin' ],
+    [ 6,  'ts',    'savepoint' ],
+    [ 4,  'trs',   'rollback_to_savepoint' ],
+    [ 3,  'ts',    'release_savepoint' ],
+    [ 10, 'trs',   'commit' ],
+    [ 4,  'trs',   'rollback' ],
+    [ 3,  'trs',   'prepare' ],
+    [ 40, 'ops',   'end_prepared' ],
     [ 8,  'toph',  \&count_up ],
     [ 12, 'top',   \&cycle ],
-    [ 6,  'top',   \&cycle_slots ],
+    [ 6,  'tops',  \&cycle_slots ],
     [ 5,  'toph',  \&take_token ],
     [ 4,  'to',    \&write_stale ],
     [ 8,  'to',    \&lease ],
@@ -46,10 +48,10 @@ my @OPERATIONS = (
     [ 2,  'to',    \&check_lease ],
     [ 1,  'o',     \&claim ],
     [ 2,  'op',    \&change_settings ],
-    [ 2,  'top',   \&change_role ],
-    [ 1,  'top',   \&read_views ],
-    [ 0.4, 'op',   \&close_socket ],
-    [ 0.2, 'op',   \&reconnect ],
+    [ 2,  'tops',  \&change_role ],
+    [ 1,  'tops',  \&read_views ],
+    [ 0.4, 'ops',  \&close_socket ],
+    [ 0.2, 'ops',  \&reconnect ],
 );
 
 # One operation; one that releases something, if it is to.
@@ -60,7 +62,7 @@ sub perform ($worker, $is_full) {
         my $in = $_->[1];
         $in =~ /[$has]/ && ($in =~ /t/ || $has !~ /t/) && ($in =~ /o/ || $has !~ /o/)
             && ($in =~ /p/ || $has !~ /p/) && ($in !~ /h/ || $has =~ /h/)
-            && ($in =~ /r/ || !$is_full);
+            && ($in =~ /r/ || !$is_full) && ($in =~ /s/ || !$worker->{only_sets});
     } @OPERATIONS;
     my $at = rand sum map { $_->[0] } @fitting;
     for my $operation (@fitting) {
@@ -220,6 +222,34 @@ sub acquire ($worker) {
     return slot_gained($worker, $function, $semaphore, $k, $result->{value}, $scope);
 }
 
+# One, two or three slots: all of them, or none.
+sub acquire_many ($worker) {
+    my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
+    my $k = some_k($semaphore);
+    my $wanted = 1 + int rand min(3, $k);
+    my $tries = rand() < 0.5;
+    my $scope = $worker->in_transaction ? one_of(qw(session transaction)) : 'session';
+    my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_')
+        . 'acquire_many';
+    if ($scope eq 'session') {
+        $worker->{asked} = [ @{ $semaphore->{slots} }[ 0 .. $k - 1 ] ];
+        $worker->{set} = $wanted;
+    }
+    my $start = time;
+    my $result = $worker->statement(
+        "SELECT array_to_string($function($semaphore->{call}, $k, $wanted"
+            . (rand() < 0.85 || !$tries && $worker->{prepared} ? ', ' . timeout($worker) : '')
+            . "), ' ')");
+    $worker->{longest} = max($worker->{longest} // 0, time - $start);
+    return if !$result;
+    my @slots = split ' ', $result->{value} // '';
+    return $worker->figure('tries that found it taken') if $tries && !@slots;
+    $worker->violate("$function() of $wanted returned '@slots'")
+        if @slots != $wanted || "@slots" ne join ' ', sort { $a <=> $b } uniq @slots;
+    slot_gained($worker, "$function, $wanted slots", $semaphore, $k, $_, $scope) for @slots;
+    return;
+}
+
 sub await_acquire ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
@@ -247,6 +277,27 @@ sub release ($worker) {
         perhaps_cancelling($worker->{plan}{semaphores}[ $slot->{semaphore} ]{key},
             "advisory.release($slot->{call}$which)")) or return;
     $worker->violate("release() of $slot->{what} returned false") if !$result->{value};
+    return;
+}
+
+# Some of the slots that it has of a semaphore.
+sub release_many ($worker) {
+    my $resources = $worker->{plan}{resources};
+    my @slots = grep { $resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session')
+        or return;
+    my $semaphore = $resources->[ one_of(@slots)->{resource} ]{semaphore};
+    my @holds = grep { $resources->[ $_->{resource} ]{semaphore} == $semaphore } shuffle @slots;
+    splice @holds, 1 + rand @holds;
+    $worker->forget(sub ($hold = $_) { scalar grep { $_ == $hold } @holds });
+    $worker->{is_uncertain} = 1;
+    my ($count, $numbers) =
+        (scalar @holds, join ', ', map { $resources->[ $_->{resource} ]{slot} } @holds);
+    my ($call, $key) = @{ $worker->{plan}{semaphores}[$semaphore] }{qw(call key)};
+    my $result = $worker->statement(
+        perhaps_cancelling($key, "advisory.release_many($call, ARRAY[$numbers]) = $count"))
+            or return;
+    $worker->violate("release_many() of the slots $numbers did not return $count")
+        if !$result->{value};
     return;
 }
 
@@ -302,8 +353,10 @@ sub cycle ($worker) {
 sub cycle_slots ($worker) {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     return if grep { $worker->held(resource => $_) } @{ $semaphore->{slots} };
-    return in_cycles($worker, one_of(qw(session savepoint)),
-        "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, " . some_k($semaphore));
+    my $k = some_k($semaphore);
+    return in_cycles($worker, one_of('session', 'savepoint', 'session, sets', 'savepoint, sets'),
+        "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, $k, "
+            . (1 + int rand min(3, $k)));
 }
 
 sub in_cycles ($worker, $way, $call) {

@@ -17,7 +17,8 @@ use constant { MANY_HOLDS => 4, TRIES => 200 };
 # terminated.
 my %ALWAYS = map { $_ => 1 } qw(55P03 57014 40P01 40001 57P01);
 
-# new(number, model, server, plan, seed, may => [SQLSTATEs that are no violation here]). A hold is a
+# new(number, model, server, plan, seed, may => [SQLSTATEs that are no violation here], only_sets =>
+# of the operations only those of the phase sets). A hold is a
 # hash of resource, mode ('X', 'S'), scope ('session', 'transaction'), level (of the savepoint), by
 # ('name', 'key', 'builtin': the session's other holds of the resource have to agree) and token.
 sub new ($class, %how) {
@@ -35,7 +36,7 @@ sub work ($self) {
         $self->step;
     }
     $self->finish if !defined $self->{model}->violation;
-    return { map { $_ => $self->{$_} } qw(counts errors figures) };
+    return { map { $_ => $self->{$_} } qw(counts errors figures longest) };
 }
 
 sub count ($self, $what, $times = 1) { $self->{counts}{$what} += $times; return }
@@ -56,6 +57,7 @@ sub in_transaction { return $_[0]{level} > 0 }
 sub step ($self) {
     $self->{error} = undef;
     $self->{asked} = [];
+    $self->{set} = 0;
     $self->{is_uncertain} = 0;
     $self->{is_by_builtin} = 0;
     Stress::Operations::perform($self, @{ $self->{holds} } >= MANY_HOLDS);
@@ -406,6 +408,7 @@ OF_SERVER
     # Where memory is full they may not be known.
     my $knows_scopes = !$self->{may}{53200};
     my %may_have = map { $self->{plan}{resources}[$_]{tag} => 1 } @{ $how{may_have} // [] };
+    my $surplus = 0;
     for my $row (@{ $result->{rows} }) {
         my ($tag, $scope) = $row->[0] =~ /^(.*:[A-Z]\w*)(?::(\w+))?$/;
         my $expected = delete $known{$tag};
@@ -415,6 +418,7 @@ OF_SERVER
                     $self->figure(
                         'granted, though cancelled'
                             . ($self->{is_by_builtin} ? ', by built-in functions' : ''));
+                    $surplus++;
                     next
                 }
             $self->violate("the server says that it holds $row->[0], and it does not know that");
@@ -424,6 +428,8 @@ OF_SERVER
             && !$self->holds_builtin($tag);
     }
     $self->violate('the server does not say that it holds ' . join ' ', %known) if %known;
+    $self->violate("it has $surplus slots of a set of $self->{set}")
+        if $surplus && $self->{set} && $surplus != $self->{set};
     $self->compare_counts if $way == 2;
     $self->figure('comparisons');
     return;

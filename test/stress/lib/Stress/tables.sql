@@ -87,27 +87,35 @@ BEGIN
 END
 $$;
 
--- The same for a slot of a semaphore.
+-- The same for a slot of a semaphore, or for a set of them.
 CREATE FUNCTION stress.cycle_slots(
-    way text, namespace text, name text, key bigint, k int, times int, timeout interval)
+    way text, namespace text, name text, key bigint, k int, wanted int, times int, timeout interval)
     RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     sequences regclass[] := array_agg('stress.alone_' || resource ORDER BY slot)
         FROM stress.slot s WHERE s.key = cycle_slots.key;
     taken int := 0;
-    own int;
+    own int[];
+    slot int;
 BEGIN
     FOR i IN 1 .. times LOOP
         BEGIN
-            own := CASE way WHEN 'session' THEN advisory.try_acquire(namespace, name, k, timeout)
-                            ELSE advisory.try_xact_acquire(namespace, name, k, timeout) END;
-            CONTINUE WHEN own IS NULL;
-            IF own > k THEN
-                RAISE EXCEPTION 'slot % of %', own, k USING ERRCODE = 'SXVIO';
-            END IF;
-            PERFORM stress.is_alone(sequences[own]);
-            IF way = 'session' THEN
-                PERFORM advisory.release(namespace, name, own);
+            own := CASE way
+                WHEN 'session' THEN ARRAY[advisory.try_acquire(namespace, name, k, timeout)]
+                WHEN 'savepoint' THEN ARRAY[advisory.try_xact_acquire(namespace, name, k, timeout)]
+                WHEN 'session, sets'
+                THEN advisory.try_acquire_many(namespace, name, k, wanted, timeout)
+                ELSE advisory.try_xact_acquire_many(namespace, name, k, wanted, timeout) END;
+            CONTINUE WHEN own[1] IS NULL;
+            FOREACH slot IN ARRAY own LOOP
+                IF slot > k OR way LIKE '%sets' AND cardinality(own) <> wanted THEN
+                    RAISE EXCEPTION 'slots % of %, wanted %', own, k, wanted
+                        USING ERRCODE = 'SXVIO';
+                END IF;
+                PERFORM stress.is_alone(sequences[slot]);
+            END LOOP;
+            IF way LIKE 'session%' THEN
+                PERFORM advisory.release_many(namespace, name, own);
             ELSE
                 RAISE EXCEPTION USING ERRCODE = 'SXEND';
             END IF;
