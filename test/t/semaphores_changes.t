@@ -53,11 +53,12 @@ SQL
     END $$
 SQL
 
-# Changes the number, and returns when it is committed.
+# Changes the number. Returns times before and after the commit, and the transaction's number.
 sub change ($slots) {
     my $from = $look->value('SELECT clock_timestamp()');
-    $look->run(qq(UPDATE "limit" SET slots = $slots));
-    return ($from, $look->value('SELECT clock_timestamp()'));
+    my $transaction = $look->value(
+        qq(UPDATE "limit" SET slots = $slots RETURNING pg_current_xact_id()::text::bigint));
+    return ($from, $look->value('SELECT clock_timestamp()'), $transaction);
 }
 
 # Sessions that work, and one that watches; and their results when the load ends.
@@ -76,14 +77,40 @@ sub most ($condition, @values) {
     return $look->value("SELECT max(inside) FROM seen WHERE $condition", @values);
 }
 
+# Waits until that many holders were seen at once since then: on a busy machine the one that watches
+# may not run for a while.
+sub see ($holders, $since) {
+    wait_until("$holders sessions have a slot",
+        sub { (most('before > ?', $since) // 0) >= $holders });
+    return;
+}
+
+# Waits until no session but this one has given five, or can still give it: first for those whose
+# statement has read the number before this transaction changed it, then for those who have a slot.
+sub all_know_two ($transaction, $operator) {
+    wait_until('nobody else has read five', sub {
+        !$look->value('SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+            AND backend_xmin::text::bigint <= ?', $transaction);
+    });
+    wait_until('nobody else has given five', sub {
+        !$look->value(q(SELECT count(*) FROM advisory.holders('sem', 'changes')
+            WHERE slots > 2 AND pid <> ?), $operator);
+    });
+    return;
+}
+
 # ---- Under load ----------------------------------------------------------------------------------
 
 {
     my @sessions = begin_load(3, 0);
+    see(3, '-infinity');
     sleep PHASE_S;
     my ($from, $raised) = change(5);
+    see(5, $from);
     sleep PHASE_S;
-    my (undef, $lowered) = change(2);
+    my (undef, $lowered, $transaction) = change(2);
+    all_know_two($transaction, 0);
+    see(2, $look->value('SELECT clock_timestamp()'));
     sleep PHASE_S;
     my @warnings = map { scalar grep { /different numbers of slots/ } @{ $_->{warnings} } }
         end_load(@sessions);
@@ -129,22 +156,23 @@ sub most ($condition, @values) {
 {
     my $operator = session();
     my @sessions = begin_load(5, $operator->pid);
+    see(5, '-infinity');
     sleep PHASE_S / 2;
     $operator->run(q(SELECT advisory.acquire_many('sem', 'changes', 5, 3)));
     my $from = $look->value('SELECT clock_timestamp()');
-    change(2);
-    wait_until('nobody else has given five', sub {
-        !$look->value(q(SELECT count(*) FROM advisory.holders('sem', 'changes')
-            WHERE slots > 2 AND pid <> ?), $operator->pid);
-    });
-    $operator->run(q(SELECT advisory.unlock_all('sem')));
+    see(2, $from);
+    my (undef, undef, $transaction) = change(2);
+    all_know_two($transaction, $operator->pid);
     my $until = $look->value('SELECT clock_timestamp()');
+    $operator->run(q(SELECT advisory.unlock_all('sem')));
+    my $free = $look->value('SELECT clock_timestamp()');
+    see(2, $free);
     sleep PHASE_S / 2;
     end_load(@sessions);
     is(most('after < ?', $from), 5, 'five at once');
-    is(most('before BETWEEN ? AND ?', $from, $until), 2,
+    is(most('before > ? AND after < ?', $from, $until), 2,
         'who takes three of five slots leaves two to the others');
-    is(most('before > ?', $until), 2, '... and so does the new number');
+    is(most('before > ?', $free), 2, '... and so does the new number');
     note sprintf 'lowered in %.0f ms',
         1000 * $look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $until, $from);
 }
