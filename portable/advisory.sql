@@ -49,8 +49,10 @@ BEGIN
             SELECT p.oid::regprocedure AS name
             FROM pg_proc AS p
             JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
-                         ('time_zone', '{claim,run,_claim,_window,_begin_job}'),
-                         ('wanted', '{_acquire,_take_slot,_raise_not_available}'))
+                         ('time_zone', '{claim,run,_window,_begin_job}'),
+                         ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
+                         -- Every role could call these as the owner.
+                         ('', '{_caller,_claim,_describe_claim,_finish_claim}'))
                 AS new (argument, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
                 AND argument = ANY (proargnames) IS NOT TRUE
@@ -366,7 +368,7 @@ END $$;
 -- What the public functions call.  For locks by key, namespace is null, and name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
     namespace text, name text, key bigint, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql AS $$
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 BEGIN
     PERFORM advisory._check(key::text, 'key'),
             advisory._check(coalesce(namespace, name, 'no label'), 'label');
@@ -380,7 +382,7 @@ END $$;
 ---- Release
 CREATE OR REPLACE FUNCTION advisory._unlock(
     is_shared boolean, namespace text, name text, key bigint)
-    RETURNS boolean LANGUAGE plpgsql AS $$
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 BEGIN
     PERFORM advisory._check(key::text, 'key');
     IF advisory._unlock_quietly(is_shared, key) THEN RETURN true; END IF;
@@ -391,7 +393,7 @@ BEGIN
 END $$;
 -- Every session-level hold of each lock in the list.
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean)
-    RETURNS integer LANGUAGE plpgsql AS $$
+    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     keys bigint[] := ARRAY(
         SELECT advisory.key(namespace, element)
@@ -422,7 +424,7 @@ END $$;
 -- Take all of them, in the order of their keys, or none.
 CREATE OR REPLACE FUNCTION advisory._take_all(
     must boolean, is_xact boolean, namespace text, names text[], timeout interval)
-    RETURNS boolean LANGUAGE plpgsql AS $$
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
@@ -500,7 +502,7 @@ END $$;
 -- So many slots, or, if they are not free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean,
     namespace text, name text, slots integer, wanted integer, timeout interval)
-    RETURNS integer[] LANGUAGE plpgsql AS $$
+    RETURNS integer[] LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     most integer := advisory._milliseconds(timeout);
@@ -676,11 +678,10 @@ BEGIN
         ON CONFLICT ON CONSTRAINT fences_pkey
         DO UPDATE SET token = greatest(f.token, EXCLUDED.token)
         RETURNING f.token INTO highest;
+    -- The error does not tell the greater token: nothing says whether the caller may read it.
     PERFORM advisory._require(highest = token, '55000',
         format('stale token %s of "%s"', token, advisory._display(namespace, name)),
-        format('A later holder has already used %s.',
-               CASE WHEN has_table_privilege(advisory._caller(), 'advisory.fences', 'SELECT')
-                    THEN 'token ' || highest ELSE 'a greater token' END));
+        'A later holder has already used a greater token.');
     RETURN true;
 END $$;
 
@@ -714,11 +715,7 @@ COMMENT ON FUNCTION advisory.fenced() IS
     'trigger function: refuses a NULL token and one smaller than the row''s';
 
 ---- Once per window
--- Who calls a SECURITY DEFINER function: the role of the last SET ROLE, or of the session.
-CREATE OR REPLACE FUNCTION advisory._caller() RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT coalesce(nullif(current_setting('role'), 'none'), session_user)
-$$;
--- Only _claim(), _finish_claim() and unclaim() write this table, on behalf of every role.
+-- Only _serve_claim() and unclaim() write this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
     key bigint PRIMARY KEY,
     namespace text NOT NULL,
@@ -813,56 +810,132 @@ BEGIN
                                 ELSE advisory._window_at(every, now, time_zone) END);
 END $$;
 
--- Claims the window, and returns it, or for run() the time of the claim; NULL if it or a later one
--- is claimed.  With is_apart the window is now, and every what it must be apart.  Every role may
--- call it.
-CREATE OR REPLACE FUNCTION advisory._claim(namespace text, name text, every interval,
-    window_start timestamptz, time_zone text, is_for_run boolean, is_apart boolean)
-    RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    k bigint := advisory.key(namespace, name);
-    start timestamptz := advisory._window(
-        namespace, name, every, window_start, CASE WHEN NOT is_for_run THEN time_zone END,
-        CASE WHEN is_apart THEN 'apart' ELSE 'every' END, 'window_start');
-    -- New data of the zone, or another zone, can move days by hours.
-    last timestamptz := start - CASE WHEN is_apart THEN every
-                                     WHEN time_zone IS NULL THEN '1 us'
-                                     ELSE '12 hours' END;
-    result timestamptz;
+-- A SECURITY DEFINER function cannot tell which role has called it: session_user is a superuser
+-- where autovacuum calls a function that another role has put into an index, or a superuser one
+-- that is SECURITY DEFINER.  So roles ask by an INSERT into this view.  Its first trigger runs as
+-- the role that inserts, and says who that is; the second one runs as the owner, and answers.
+CREATE OR REPLACE VIEW advisory._claim_request AS
+    SELECT NULL::oid AS asked_by, NULL::text AS namespace, NULL::text AS name,
+           NULL::interval AS every, NULL::timestamptz AS window_start, NULL::text AS time_zone,
+           NULL::boolean AS is_for_run, NULL::boolean AS is_apart,
+           NULL::timestamptz AS finishes,   -- The time of the claim whose work is done.
+           NULL::boolean AS is_answered, NULL::timestamptz AS claim, NULL::text AS reason;
+CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO advisory._claims AS c
-        SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
-               concat_ws('@', caller, nullif(current_setting('application_name'), '')),
-               quote_ident(caller)::regrole, CASE WHEN NOT is_for_run THEN now END,
-               CASE WHEN NOT is_apart THEN _claim.every END, pg_backend_pid()
-        FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now),
-            advisory._caller() AS caller
-        WHERE NOT EXISTS (
-            SELECT FROM advisory._claims AS o
-            WHERE o.key = k
-                AND greatest(o.last_window, CASE WHEN is_apart THEN o.claimed_at END) > last)
-        ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
-        SET last_window = EXCLUDED.last_window, window_before = c.last_window,
-            claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every,
-            pid = EXCLUDED.pid
-        WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
-        RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT result;
+    NEW.asked_by := quote_ident(current_user)::regrole;
+    RETURN NEW;
+END $$;
+-- Claims the window.  claim is the window, or for run() the time of the claim; NULL if this window
+-- or a later one is claimed.  With is_apart the window is now, and every what it must be apart.
+CREATE OR REPLACE FUNCTION advisory._serve_claim() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    k bigint := advisory.key(NEW.namespace, NEW.name);
+    start timestamptz;
+    last timestamptz;
+BEGIN
+    -- Whoever attached it to a table of his own could say that he is somebody else.
+    PERFORM advisory._require(TG_RELID = 'advisory._claim_request'::regclass, '39P01',
+                              'advisory._serve_claim() must be fired by advisory._claim_request');
+    NEW.is_answered := true;
+    IF NEW.finishes IS NOT NULL THEN
+        -- Unless that had to wait for somebody who claims a later window.
+        LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
+        UPDATE advisory._claims AS c SET finished_at = clock_timestamp()
+        WHERE c.key = (
+            SELECT o.key FROM advisory._claims AS o
+            WHERE o.key = k AND o.claimed_at = NEW.finishes
+                AND pg_has_role(NEW.asked_by, o.role, 'MEMBER')
+            FOR UPDATE SKIP LOCKED);
+        RETURN NEW;
+    END IF;
+    start := advisory._window(
+        NEW.namespace, NEW.name, NEW.every, NEW.window_start,
+        CASE WHEN NOT NEW.is_for_run THEN NEW.time_zone END,
+        CASE WHEN NEW.is_apart THEN 'apart' ELSE 'every' END, 'window_start');
+    -- A day has 24 hours here.  New data of the zone, or another zone, can move days by hours.
+    last := start - CASE WHEN NEW.is_apart
+                         THEN advisory._microseconds(NEW.every)::bigint * interval '1 us'
+                         WHEN NEW.time_zone IS NULL THEN '1 us'
+                         ELSE '12 hours' END;
+    BEGIN
+        INSERT INTO advisory._claims AS c
+            SELECT k, NEW.namespace, NEW.name, start, '-infinity', now,
+                   concat_ws('@', pg_get_userbyid(NEW.asked_by),
+                             nullif(current_setting('application_name'), '')),
+                   NEW.asked_by, CASE WHEN NOT NEW.is_for_run THEN now END,
+                   CASE WHEN NOT NEW.is_apart THEN NEW.every END, pg_backend_pid()
+            FROM (SELECT CASE WHEN NEW.is_apart THEN start ELSE clock_timestamp() END) AS n (now)
+            WHERE NOT EXISTS (
+                SELECT FROM advisory._claims AS o
+                WHERE o.key = k
+                    AND greatest(o.last_window, CASE WHEN NEW.is_apart THEN o.claimed_at END)
+                        > last)
+            ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
+            SET last_window = EXCLUDED.last_window, window_before = c.last_window,
+                claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
+                role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every,
+                pid = EXCLUDED.pid
+            WHERE greatest(c.last_window, CASE WHEN NEW.is_apart THEN c.claimed_at END) <= last
+            RETURNING CASE WHEN NEW.is_for_run THEN c.claimed_at ELSE start END
+            INTO STRICT NEW.claim;
+    EXCEPTION WHEN no_data_found THEN
+        -- If another transaction claimed it meanwhile, the end of this block has released its row.
+        SELECT concat(
+            CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
+            coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
+            CASE WHEN pg_has_role(NEW.asked_by, 'pg_read_all_stats', 'USAGE')
+                      OR pg_has_role(NEW.asked_by, role, 'USAGE') IS TRUE
+                 THEN ' by ' || advisory._printable(left(claimed_by, 256)) END,
+            CASE WHEN finished_at = claimed_at THEN ', and its work is done'
+                 WHEN finished_at IS NOT NULL
+                 THEN ', and finished at ' || date_trunc('second', finished_at)
+                 WHEN claimed_at IS NOT NULL THEN ', and has not finished' END, '.')
+        INTO NEW.reason
+        FROM advisory._claims AS c
+        WHERE c.key = k AND NEW.is_for_run;
+        RETURN NEW;
+    END;
     -- It may have waited for a transaction that rolled back: the next one is apart from now.
-    IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
-        result := clock_timestamp();
+    IF NEW.is_apart AND clock_timestamp() - start >= '1 ms' THEN
+        NEW.claim := clock_timestamp();
         UPDATE advisory._claims AS c
-        SET last_window = result, claimed_at = result,
-            finished_at = CASE WHEN NOT is_for_run THEN result END
+        SET last_window = NEW.claim, claimed_at = NEW.claim,
+            finished_at = CASE WHEN NOT NEW.is_for_run THEN NEW.claim END
         WHERE c.key = k;
     END IF;
     -- The command must not run before the claim is on disk.
     PERFORM set_config('synchronous_commit', 'on', true)
-    WHERE is_for_run
+    WHERE NEW.is_for_run
         AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
-    RETURN result;
-EXCEPTION WHEN no_data_found THEN
-    RETURN NULL;    -- If another transaction claimed it meanwhile, this releases its row.
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    -- In the order of their names.
+    IF NOT EXISTS (SELECT FROM pg_trigger
+                   WHERE tgrelid = 'advisory._claim_request'::regclass AND tgname = 'serve') THEN
+        CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory._claim_request
+            FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
+        CREATE TRIGGER serve INSTEAD OF INSERT ON advisory._claim_request
+            FOR EACH ROW EXECUTE FUNCTION advisory._serve_claim();
+    END IF;
+END $$;
+-- What all calls go through: the answer.
+CREATE OR REPLACE FUNCTION advisory._request_claim(namespace text, name text, every interval,
+    window_start timestamptz, time_zone text, is_for_run boolean, is_apart boolean,
+    finishes timestamptz DEFAULT NULL)
+    RETURNS advisory._claim_request LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    answer advisory._claim_request;
+BEGIN
+    INSERT INTO advisory._claim_request AS r
+        VALUES (NULL, namespace, name, every, window_start, time_zone, is_for_run, is_apart,
+                finishes)
+        RETURNING r.* INTO answer;
+    PERFORM advisory._require(answer.is_answered IS NOT NULL, '55000',
+        'windows cannot be claimed while session_replication_role is replica');
+    RETURN answer;
 END $$;
 -- The window before it is the last one again, so that no window before that can be claimed once
 -- more.
@@ -878,37 +951,6 @@ BEGIN
             AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
     RETURN FOUND;
 END $$;
--- For the DETAIL of run(): the last claim of a name, as far as the caller may see it.
-CREATE OR REPLACE FUNCTION advisory._describe_claim(key bigint) RETURNS text
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT concat(
-        CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
-        coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
-        CASE WHEN pg_has_role(caller, 'pg_read_all_stats', 'USAGE')
-                  OR pg_has_role(caller, role, 'USAGE') IS TRUE
-             THEN ' by ' || advisory._printable(left(claimed_by, 256)) END,
-        CASE WHEN finished_at = claimed_at THEN ', and its work is done'
-             WHEN finished_at IS NOT NULL
-             THEN ', and finished at ' || date_trunc('second', finished_at)
-             WHEN claimed_at IS NOT NULL THEN ', and has not finished' END, '.')
-    FROM advisory._claims AS c, CAST(advisory._caller() AS name) AS caller
-    WHERE c.key = _describe_claim.key
-$$;
--- Records the end of the caller's job, unless that had to wait for somebody who claims a later
--- window.
-CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
-    UPDATE advisory._claims AS c SET finished_at = clock_timestamp()
-    WHERE c.key = (
-        SELECT o.key FROM advisory._claims AS o
-        WHERE o.key = _finish_claim.key AND o.claimed_at = at
-            AND pg_has_role(session_user, o.role, 'MEMBER')
-        FOR UPDATE SKIP LOCKED);
-EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
-END $$;
-
 ---- Jobs
 -- What run() does before its command: it checks, takes the lock or a slot for the transaction, and
 -- claims the window.  NULL: do not run it.
@@ -919,9 +961,8 @@ CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, comman
 DECLARE
     key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
                        ELSE advisory._slot_key(namespace, name, 0) END;
-    claimed_at timestamptz;
+    answer advisory._claim_request;
     reason text;
-    detail text;
 BEGIN
     PERFORM advisory._milliseconds(timeout),
             advisory._check(command, 'command'),
@@ -960,20 +1001,19 @@ BEGIN
         RETURN NULL;
     END IF;
     IF coalesce(once_per, apart) IS NULL THEN RETURN clock_timestamp(); END IF;
-    claimed_at := advisory._claim(
+    answer := advisory._request_claim(
         namespace, name, coalesce(once_per, apart), CASE WHEN apart IS NULL THEN once_window END,
         time_zone, true, apart IS NOT NULL);
     reason := format(CASE WHEN apart IS NULL
                           THEN 'window %2$s of "%1$s" or a later one is already claimed'
                           ELSE 'the last claim of "%s" is not long enough ago' END,
                      advisory._display(namespace, name), once_window);
-    IF claimed_at IS NULL THEN
-        detail := advisory._describe_claim(advisory.key(namespace, name));
-        PERFORM advisory._require(if_busy = 'skip', '55000', reason, detail);
+    IF answer.claim IS NULL THEN
+        PERFORM advisory._require(if_busy = 'skip', '55000', reason, answer.reason);
         RAISE NOTICE 'command was not run because %', reason
-            USING ERRCODE = '55000', DETAIL = coalesce(detail, '');
+            USING ERRCODE = '55000', DETAIL = coalesce(answer.reason, '');
     END IF;
-    RETURN claimed_at;
+    RETURN answer.claim;
 END $$;
 
 -- The hold is transaction-level: it lasts until the effects of the command are committed, and an
@@ -986,6 +1026,8 @@ CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text
     time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
     LANGUAGE plpgsql AS $$
 DECLARE
+    role_before pg_catalog.text := pg_catalog.current_setting('role');
+    role_after pg_catalog.text;
     claimed_at timestamp with time zone;
 BEGIN
     claimed_at := advisory._begin_job(
@@ -1010,8 +1052,15 @@ BEGIN
     END;
     IF once_per IS NULL AND apart IS NULL THEN RETURN; END IF;
     BEGIN
-        PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at);
-    EXCEPTION WHEN insufficient_privilege THEN NULL;
+        -- The command can have set another role.
+        role_after := pg_catalog.current_setting('role');
+        PERFORM pg_catalog.set_config('role', role_before, true)
+        WHERE role_before OPERATOR(pg_catalog.<>) role_after;
+        PERFORM advisory._request_claim(namespace, name, NULL, NULL, NULL, true, false, claimed_at);
+        PERFORM pg_catalog.set_config('role', role_after, true)
+        WHERE role_before OPERATOR(pg_catalog.<>) role_after;
+    EXCEPTION WHEN insufficient_privilege OR invalid_parameter_value OR lock_not_available
+                   OR serialization_failure THEN NULL;
     END;
 END $$;
 
@@ -1504,7 +1553,7 @@ COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders';
 CREATE OR REPLACE FUNCTION advisory._terminate(
     namespace text, name text, key bigint, pid integer, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql AS $$
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     deadline timestamptz
         := clock_timestamp() + advisory._milliseconds(timeout) * interval '1 ms';
@@ -1636,10 +1685,10 @@ unlock_all(namespace text, names text[]) | integer
     | end a session if it still holds the lock, or a slot, of this name
 claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL) | timestamptz
-    | advisory._claim(namespace, name, every, window_start, time_zone, false, false)
+    | (advisory._request_claim(namespace, name, every, window_start, time_zone, false, false)).claim
     | claim a window of time once: the window, or NULL if it is claimed
 claim_apart(namespace text, name text, apart interval) | timestamptz
-    | advisory._claim(namespace, name, apart, NULL, NULL, false, true)
+    | (advisory._request_claim(namespace, name, apart, NULL, NULL, false, true)).claim
     | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
     | advisory._no_token('token')
@@ -1782,6 +1831,11 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;
+    -- The owner can take that back: then it stays so.
+    IF NOT 'advisory._claim_request'::regclass::oid::text = ANY (string_to_array(
+        coalesce(current_setting('advisory_portable.known', true), ''), ' ')) THEN
+        GRANT INSERT, SELECT ON advisory._claim_request TO PUBLIC;
+    END IF;
 END $$;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON

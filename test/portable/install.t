@@ -157,12 +157,13 @@ $owner->shows(q(SELECT oid::regprocedure::text FROM pg_proc
 like(install(), qr/^$/, '... and it can be installed again');
 {
     my @defaults = qw(TABLES SEQUENCES ROUTINES SCHEMAS);
-    my $GRANTS = q(SELECT count(*) FROM (SELECT relacl, relnamespace FROM pg_class
-        UNION ALL SELECT proacl, pronamespace FROM pg_proc
-        UNION ALL SELECT nspacl, oid FROM pg_namespace) AS o (privileges, namespace),
+    my $GRANTS = q(SELECT count(*) FROM (SELECT relacl, relnamespace, relname FROM pg_class
+        UNION ALL SELECT proacl, pronamespace, proname FROM pg_proc
+        UNION ALL SELECT nspacl, oid, nspname FROM pg_namespace) AS o (privileges, namespace, name),
         aclexplode(privileges) WHERE namespace = to_regnamespace('advisory')
         AND (grantee = 'portable_other'::regrole
-             OR grantee = 0 AND privilege_type NOT IN ('SELECT', 'USAGE', 'EXECUTE')));
+             OR grantee = 0 AND privilege_type NOT IN ('SELECT', 'USAGE', 'EXECUTE')
+                AND (name, privilege_type) <> ('_claim_request', 'INSERT')));
     $owner->run('DROP SCHEMA advisory CASCADE',
         (map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC');
@@ -171,6 +172,12 @@ like(install(), qr/^$/, '... and it can be installed again');
     $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
     is(install(), '', '... nor when it is run again');
     $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
+    my $MAY_CLAIM = q(SELECT has_table_privilege('portable_other', 'advisory._claim_request',
+        'INSERT'));
+    $owner->shows($MAY_CLAIM, 1, 'every role may claim');
+    $owner->run('REVOKE INSERT ON advisory._claim_request FROM PUBLIC');
+    is(install(), '', 'unless the owner has revoked that');
+    $owner->shows($MAY_CLAIM, 0, '... for good');
     # An older file: roles of claims by name, fewer columns of holders().
     my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
     $owner->run($claim, 'DROP VIEW advisory.claims',
@@ -185,10 +192,15 @@ like(install(), qr/^$/, '... and it can be installed again');
         'DROP FUNCTION advisory._holders_of(text, text, bigint)',
         'CREATE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
             RETURNS TABLE (pid integer) LANGUAGE sql AS $$ SELECT 1 $$',
-        'REVOKE ALL ON FUNCTION advisory._holders_of(text, text, bigint) FROM portable_other');
+        'REVOKE ALL ON FUNCTION advisory._holders_of(text, text, bigint) FROM portable_other',
+        'CREATE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void
+            LANGUAGE sql SECURITY DEFINER AS $$ SELECT NULL $$',
+        'REVOKE ALL ON FUNCTION advisory._finish_claim FROM portable_other');
     is(install(), '', 'a newer file is installed over an older one');
     $owner->shows($GRANTS, 1, '... and default privileges do not apply to what is new');
     $owner->shows($claim, 'NULL', '... its claims stay');
+    $owner->shows(q(SELECT to_regproc('advisory._finish_claim')), 'NULL',
+        '... and no function that served every role');
     $owner->shows('SELECT role::regrole FROM advisory._claims', 'portable_owner',
         '... and belong to the same roles');
     $owner->run((map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM portable_other" } @defaults),

@@ -136,13 +136,67 @@ $owner->shows(q(SELECT role::regrole FROM advisory._claims WHERE name = 'set rol
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
 is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
     'A later holder has already used a greater token.', 'a stale token');
-is($owner->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
-    'A later holder has already used token 7.', '... for a role that may read the fences');
 for my $call (q(token('a', 'b')), q(token('a', 'b', 1)), q(token('a', 5)), 'token_key(5)') {
     my $result = $one->query("SELECT advisory.$call");
     is($result->{state}, '0A000', "$call is not there");
     like($result->{hint}, qr/advisory\.claim\(\)/, '... and what to use');
 }
+
+# ---- Who claims: the role whose code calls -------------------------------------------------------
+
+# Another role's code, where session_user is a superuser. It must not pass for one.
+$look->run('CREATE SCHEMA lair AUTHORIZATION jobs_other',
+    q(SELECT advisory.claim('victim', 'open', '1 hour')),
+    q(UPDATE advisory._claims SET finished_at = NULL WHERE name = 'open'));
+$other->run(<<'SQL');
+CREATE TABLE lair.loot (place text, session name, name text);
+CREATE FUNCTION lair.acts(place text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO lair.loot
+        SELECT acts.place, session_user, namespace || '/' || name FROM advisory.claims;
+    PERFORM advisory.claim('lair', place, '1 hour');
+    PERFORM advisory._request_claim('victim', 'open', NULL, NULL, NULL, true, false, claimed_at)
+        FROM advisory.claims;
+    INSERT INTO advisory._claim_request (asked_by, namespace, name, every, is_for_run, is_apart)
+        VALUES (10, 'lair', place || ' by hand', '1 us', false, true);
+    RETURN place;
+END $$;
+CREATE FUNCTION lair.in_index(place text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    RETURN CASE session_user WHEN 'jobs_other' THEN place ELSE lair.acts(place) END;
+END $$;
+CREATE FUNCTION lair.definer(place text) RETURNS text LANGUAGE sql SECURITY DEFINER
+    AS $$ SELECT lair.acts(place) $$;
+CREATE TABLE lair.trap (place text);
+CREATE INDEX ON lair.trap (lair.in_index(place));
+INSERT INTO lair.trap VALUES ('analyze');
+SQL
+$look->run('ANALYZE lair.trap', q(SELECT lair.definer('definer')));
+$owner->shows(q(SELECT name, role::regrole::text, split_part(claimed_by, '@', 1)
+        FROM advisory._claims WHERE namespace = 'lair' ORDER BY name),
+    [ map { "$_|jobs_other|jobs_other" } map { ($_, "$_ by hand") } qw(analyze definer) ],
+    'its claims are its own, in an index and behind SECURITY DEFINER');
+$look->shows(q(SELECT count(DISTINCT place), bool_and(session <> 'jobs_other'),
+        count(*) FILTER (WHERE name ~ '^victim') FROM lair.loot), '2|1|0',
+    '... it sees no more than else');
+claim_is('open', '1|0', '... and ends no job of others');
+$look->run(q(SELECT advisory._request_claim('victim', 'open', NULL, NULL, NULL, true, false,
+    claimed_at) FROM advisory._claims WHERE name = 'open'));
+claim_is('open', '1|1', '... whose owner does');
+$other->run('CREATE TABLE lair.request (LIKE advisory._claim_request)',
+    'CREATE TRIGGER forged BEFORE INSERT ON lair.request FOR EACH ROW
+        EXECUTE FUNCTION advisory._serve_claim()');
+$other->fails(q(INSERT INTO lair.request (asked_by, namespace, name, every)
+    VALUES (10, 'victim', 'forged', '1 h')), '39P01', 'no other table fires what serves a claim');
+# A role by its number, not by its name.
+$look->run('CREATE ROLE jobs_before', 'SET ROLE jobs_before');
+session()->run('ALTER ROLE jobs_before RENAME TO jobs_after', 'CREATE ROLE jobs_before');
+$look->run(q(SELECT advisory.claim('victim', 'renamed', '1 hour')), 'RESET ROLE');
+$owner->shows(q(SELECT role::regrole::text FROM advisory._claims WHERE name = 'renamed'),
+    'jobs_after', 'a role that was renamed claims as itself');
+$look->run('SET session_replication_role = replica');
+$look->fails(q(SELECT advisory.claim('victim', 'replica', '1 hour')), '55000',
+    'where triggers do not fire, an error says so');
+$look->run('RESET session_replication_role');
 
 # ---- run() excludes ------------------------------------------------------------------------------
 
@@ -260,7 +314,8 @@ $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text))
         once_per => '1 day')));
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
     'off,off', 'only the claim is committed synchronously');
-$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, NULL, true, false)));
+$one->run('BEGIN',
+    q(SELECT advisory._request_claim('jobs', 'level', '1 us', NULL, NULL, true, false)));
 $one->shows('SHOW synchronous_commit', 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 
@@ -359,6 +414,13 @@ claim_is('b', '1|0', '... leaves the window claimed, and not finished');
 $look->run('GRANT jobs_other TO jobs_nobody');
 $one->shows(once('role', 'SET LOCAL ROLE jobs_other'), 1, 'a job that sets a role');
 claim_is('role', '1|1', '... has finished');
+$owner->run('REVOKE USAGE ON SCHEMA advisory FROM PUBLIC',
+    'GRANT USAGE ON SCHEMA advisory TO jobs_nobody');
+$one->shows(once('no rights', 'SET ROLE jobs_other'), 1, 'a job that sets a role without rights');
+$owner->run('GRANT USAGE ON SCHEMA advisory TO PUBLIC');
+claim_is('no rights', '1|1', '... has finished, too');
+$one->shows('SELECT current_user', 'jobs_other', '... and the role stays');
+$one->run('RESET ROLE');
 is_free('once per window');
 for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
     my $call = $where =~ /DO/

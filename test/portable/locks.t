@@ -17,6 +17,29 @@ sub holds {
         $_[0]->pid)
 }
 
+# ---- In a WHERE clause ---------------------------------------------------------------------------
+
+# What a lock is for is asked first, however dear it is.
+$observer->run('CREATE FUNCTION dear(i integer) RETURNS boolean LANGUAGE plpgsql COST 900
+    AS $$ BEGIN RETURN i = 5; END $$');
+for my $takes (q(try_lock('where', i)), q(try_lock('where', i::text)), 'try_lock_shared_key(i)',
+    q(try_acquire('where', i, 2) > 0), q(try_acquire('where', i::text, 2) > 0),
+    q(try_lock_all('where', ARRAY[i])), q(try_acquire_many('where', i, 2, 1) <> '{}'))
+{
+    is($holder->value("SELECT count(*) FROM generate_series(1, 10) AS i
+            WHERE advisory.$takes AND dear(i)") . ' ' . holds($holder), '1 1',
+        "$takes: nothing but what the other condition wants");
+    $holder->run('SELECT pg_advisory_unlock_all()');
+}
+$holder->run(q(SELECT advisory.lock('where', i), advisory.acquire('where', i, 2)
+    FROM generate_series(1, 10) AS i));
+for my $gives (q(unlock('where', i)), q(release('where', i)), q(unlock_all('where', i) > 0)) {
+    my $before = holds($holder);
+    $holder->run("SELECT FROM generate_series(1, 10) AS i WHERE advisory.$gives AND dear(i)");
+    is($before - holds($holder), $gives =~ /all/ ? 0 : 1, "$gives: nor more is released");
+}
+$holder->run('SELECT pg_advisory_unlock_all()');
+
 # ---- Errors --------------------------------------------------------------------------------------
 
 $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));

@@ -23,7 +23,8 @@ SELECT advisory.check_token('fences', 'a', 11); --> t
 SELECT advisory.check_token('fences', 'readable', 7); --> t
 SELECT advisory.check_token('fences', 'readable', 6);
 --> ERROR:  stale token 6 of "fences/readable"
---> DETAIL:  A later holder has already used token 7.
+--extension> DETAIL:  A later holder has already used token 7.
+--portable> DETAIL:  A later holder has already used a greater token.
 BEGIN READ ONLY;
 SELECT advisory.check_token('fences', 'readable', 8);
 --extension> ERROR:  cannot execute advisory.check_token() in a read-only transaction

@@ -254,6 +254,20 @@ SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() - interval '1
 -- A claim ahead holds it up, as it holds up windows.
 SELECT advisory.claim('claims', 'both', '1 day', clock_timestamp() + interval '1 h') IS NOT NULL,
     advisory.claim_apart('claims', 'both', '1 us') AS too_early; --> t|
+-- A day has 24 hours, in every time zone: half an hour more or less decides, also where clocks were
+-- put back or forward meanwhile.
+SET timezone = 'America/New_York';
+SELECT count(advisory.claim_apart('claims', 'days ' || d, '1 day'))
+FROM generate_series(60, 300, 60) AS d; --> 5
+CREATE FUNCTION pg_temp.days_later(more interval) RETURNS bigint LANGUAGE sql AS $$
+    UPDATE advisory._claims SET claimed_at = clock_timestamp()
+        - (split_part(name, ' ', 2)::integer * 24 * interval '1 hour' + more)
+    WHERE name LIKE 'days %';
+    UPDATE advisory._claims SET last_window = claimed_at WHERE name LIKE 'days %';
+    SELECT count(advisory.claim_apart('claims', 'days ' || d, d * interval '1 day'))
+    FROM generate_series(60, 300, 60) AS d $$;
+SELECT pg_temp.days_later('-30 min') AS too_early, pg_temp.days_later('30 min') AS in_time; --> 0|5
+SET timezone = 'UTC';
 SELECT advisory.claim_apart('claims', 'apart', NULL); --> ERROR:  apart must not be null
 SELECT advisory.claim_apart('claims', 'apart', '0'); --> ERROR:  apart must be greater than zero
 SELECT advisory.claim_apart('claims', 'apart', '-1 hour');
