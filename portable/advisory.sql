@@ -52,7 +52,7 @@ BEGIN
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
                          -- Every role could call these as the owner.
-                         ('', '{_caller,_claim,_describe_claim,_finish_claim}'))
+                         ('', '{_caller,_claim,_describe_claim,_finish_claim,_no_token}'))
                 AS new (argument, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
                 AND argument = ANY (proargnames) IS NOT TRUE
@@ -135,6 +135,14 @@ CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS 
         left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
     FROM unnest(ARRAY[namespace, name]) AS part
 $$;
+
+-- Of what is kept in a table.
+CREATE OR REPLACE FUNCTION advisory._check_length(value text, most integer, what text)
+    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory._require(octet_length(value) <= most, '22001', what || ' is too long',
+                              format('It can have at most %s bytes.', most));
+END $$;
 
 ---- Keys
 -- The same bytes in every database.  Only in SQL_ASCII can a text be something else than text.
@@ -320,14 +328,22 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
               AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
 $$;
 
+-- How long a call has waited that ends with error 55P03.
+CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN most = 0 THEN 'without waiting'
+                ELSE concat('within ', CASE WHEN setting < most THEN 'lock_timeout of ' END,
+                            CASE WHEN least(most, setting) % 1000 = 0
+                                 THEN least(most, setting) / 1000 || ' s'
+                                 ELSE least(most, setting) || ' ms' END) END
+    FROM (SELECT coalesce(advisory._milliseconds(timeout), 2147483648), advisory._lock_timeout())
+        AS l (most, setting)
+$$;
 -- Error 55P03.  For a semaphore, slots says how many it has, and key is that of slot 0.
 CREATE OR REPLACE FUNCTION advisory._raise_not_available(
     namespace text, name text, key bigint, slots integer, wanted integer, timeout interval)
     RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
-    setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
-    is_setting boolean := setting > 0 AND (timeout IS NULL OR setting < most);
     holder record;
 BEGIN
     SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
@@ -336,17 +352,12 @@ BEGIN
             AND _raise_not_available.key + coalesce(slots, 0)
         AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
     ORDER BY k.key, k.pid LIMIT 1;
-    most := CASE WHEN is_setting THEN setting ELSE most END;
     RAISE EXCEPTION 'could not obtain % "%" %',
         CASE WHEN slots IS NULL THEN 'advisory lock'
              WHEN wanted = 1 THEN 'a slot of semaphore'
              ELSE wanted || ' slots of semaphore' END,
         advisory._display(namespace, coalesce(name, key::text)),
-        CASE most WHEN 0 THEN 'without waiting'
-             ELSE concat('within ',
-                         CASE WHEN is_setting THEN 'lock_timeout of ' END,
-                         CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s'
-                              ELSE most || ' ms' END) END
+        advisory._limit(timeout)
         USING ERRCODE = 'lock_not_available',
             DETAIL = advisory._holders(key, slots),
             HINT = CASE
@@ -625,6 +636,14 @@ BEGIN
              ELSE seconds END);
     RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
 END $$;
+CREATE OR REPLACE FUNCTION advisory._check_await(instead text) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._require(pg_current_xact_id_if_assigned() IS NULL, '25001',
+        'advisory.await_*() cannot wait without a snapshot here',
+        'The transaction has written.',
+        format('Call it outside of a transaction block, or use %s.', instead));
+END $$;
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
     key bigint, slots integer, timeout interval, INOUT slot integer)
@@ -636,10 +655,7 @@ BEGIN
     PERFORM advisory._check(key::pg_catalog.text, 'key'),
             advisory._check(coalesce(namespace, name, 'no label'), 'label');
     PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
-    PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001',
-        'advisory.await_*() cannot wait without a snapshot here',
-        'The transaction has written.',
-        'Call it outside of a transaction block, or use advisory.lock() or advisory.acquire().');
+    PERFORM advisory._check_await('advisory.lock() or advisory.acquire()');
     LOOP
         -- Each COMMIT ends the snapshot.
         COMMIT;
@@ -654,15 +670,139 @@ BEGIN
     END LOOP;
 END $$;
 
+---- Requests
+-- A SECURITY DEFINER function cannot tell which role has called it: session_user is a superuser
+-- where autovacuum calls a function that another role has put into an index, or a superuser one
+-- that is SECURITY DEFINER.  So roles ask for claims and leases by an INSERT into a view.  Its
+-- first trigger runs as the role that inserts, and says who that is; the second one runs as the
+-- owner, and answers.  (In the order of their names.)
+CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.asked_by := quote_ident(current_user)::regrole;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._check_table(fired_by oid, must_be regclass) RETURNS boolean
+    LANGUAGE plpgsql AS $$
+BEGIN
+    -- Whoever attached the second one to a table of his own could say that he is somebody else.
+    PERFORM advisory._require(fired_by = must_be, '39P01',
+                              'this trigger function must be fired by ' || must_be);
+    RETURN true;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._check_answer(is_answered boolean) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._require(
+        is_answered IS NOT NULL, '55000',
+        'claims and leases are not there while session_replication_role is replica');
+END $$;
+
+CREATE OR REPLACE FUNCTION advisory._commit_synchronously() RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'on', true)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
+END $$;
+
 ---- Tokens and fences
-CREATE OR REPLACE FUNCTION advisory._no_token(what text) RETURNS bigint LANGUAGE sql AS $$
-    SELECT 0 FROM advisory._require(false, '0A000',
-        pg_catalog.format('advisory.%s() is not in the portable edition', what),
-        'SQL writes a token to disk at COMMIT only, so after a crash or failover tokens could '
-        'repeat or fall. So could those of a sequence.',
-        'Write in one transaction under advisory.xact_lock(), or claim windows with '
-        'advisory.claim(), or take tokens from a store such as etcd.')
+-- A token is the era, and the place of a WAL record in units of 8 bytes.  No transaction rolls back
+-- these cells: the era, its timeline and a part of the system identifier; the start of the server
+-- that has last looked at them; and when it did so first.
+CREATE SEQUENCE IF NOT EXISTS advisory._era MINVALUE 0 START 0;
+CREATE SEQUENCE IF NOT EXISTS advisory._server MINVALUE 0 START 0;
+CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
+-- This server: a restart or a promotion makes it another one.  On a later timeline the era grows by
+-- as much as the timeline, so it does not matter if a failover lost the cells; in another cluster,
+-- after pg_upgrade or a restored dump, by the timeline.
+CREATE OR REPLACE FUNCTION advisory._here(OUT server bigint, OUT began timestamptz, OUT era bigint)
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    known bigint := (SELECT last_value FROM advisory._server);    -- Before the others.
+    last bigint := (SELECT last_value FROM advisory._era);
+    timeline bigint := 1;    -- Where a service does not tell them.
+    system bigint := 0;
+BEGIN
+    server := extract(epoch FROM pg_postmaster_start_time()) * 1000000;
+    era := last >> 50;
+    began := 'epoch'::timestamptz
+             + (SELECT last_value FROM advisory._server_began) * interval '1 us';
+    IF known = server THEN RETURN; END IF;
+    began := clock_timestamp();
+    IF pg_is_in_recovery() THEN RETURN; END IF;
+    BEGIN
+        timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
+    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL;
+    END;
+    BEGIN
+        system := (SELECT system_identifier FROM pg_control_system()) & 137438953471;
+    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL;
+    END;
+    BEGIN
+        -- Sequences can be set in no order but this one.  The end of the block unlocks them.
+        IF current_setting('transaction_read_only') = 'off' THEN
+            LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
+        END IF;
+        last := (SELECT last_value FROM advisory._era);
+        era := (last >> 50) + timeline
+               - CASE WHEN last & 137438953471 = system AND (last >> 37) & 8191 <= timeline
+                      THEN (last >> 37) & 8191 ELSE 0 END;
+        PERFORM advisory._require(era < 8192, '2200H', 'there are no tokens left');
+        IF current_setting('transaction_read_only') = 'off' THEN
+            PERFORM setval('advisory._server_began', (extract(epoch FROM began) * 1000000)::bigint),
+                    setval('advisory._era', (era << 50) | (timeline << 37) | system),
+                    setval('advisory._server', server);
+        END IF;
+        RAISE EXCEPTION 'done';
+    EXCEPTION WHEN raise_exception THEN NULL;
+    END;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint
+    LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM advisory._here()
 $$;
+-- For a lock or slot that this session holds.  The record is on disk when the call returns: else a
+-- crash could make the same token again, with another holder.
+CREATE OR REPLACE FUNCTION advisory._token(
+    what text, namespace text, name text, key bigint, slot integer)
+    RETURNS bigint LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    place pg_lsn;
+BEGIN
+    PERFORM advisory._check_slot(slot, 'slot') WHERE what = 'slot';
+    PERFORM advisory._check(key::text, 'key'),
+            advisory._require(NOT pg_is_in_recovery(), '25006',
+                'cannot execute advisory.token() during recovery'),
+            advisory._require(current_setting('server_version_num')::integer >= 170000, '0A000',
+                'advisory.token() needs PostgreSQL 17 or later',
+                'Before, SQL cannot write a token to disk before COMMIT, so after a crash or '
+                'failover tokens could repeat or fall. So could those of a sequence.',
+                'Take a lease: it has a token. Or write in one transaction under '
+                'advisory.xact_lock(), or claim windows with advisory.claim().'),
+            advisory._require(advisory._is_held(key, true, false), '55000',
+                CASE what WHEN 'slot'
+                     THEN format('this session does not have slot %s of semaphore "%s"',
+                                 slot, advisory._display(namespace, name))
+                     ELSE format('this session does not hold advisory lock "%s" in exclusive mode',
+                                 advisory._display(namespace, coalesce(name, key::text))) END,
+                'A session can get a token only for a lock or slot that it holds in exclusive '
+                'mode.');
+    EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
+    RETURN advisory._make_token(place);
+END $$;
+CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    PERFORM advisory._check(token::text, 'token'),
+            advisory._require(token > 0, '22023', 'token must be greater than zero'),
+            advisory._require(token >> 50 < 8191, '22003', format('token %s is too large', token));
+    LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
+    PERFORM advisory._here();
+    PERFORM setval('advisory._era', ((token >> 50) + 1) << 50 | (last_value & 1125899906842623))
+    FROM advisory._era
+    WHERE last_value >> 50 <= token >> 50;
+END $$;
+COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
+    'make all later tokens of this database greater than this one';
 -- Only check_token() writes this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint NOT NULL)
     WITH (fillfactor = 50);
@@ -784,10 +924,8 @@ DECLARE
     length numeric := advisory._microseconds(every);
 BEGIN
     PERFORM advisory.key(namespace, name), advisory._check(every::text, every_is),
-            advisory._require(octet_length(namespace) <= 1024, '22001',
-                'namespace of a claim is too long', 'It can have at most 1024 bytes.'),
-            advisory._require(octet_length(name) <= 1024, '22001',
-                'name of a claim is too long', 'It can have at most 1024 bytes.'),
+            advisory._check_length(namespace, 1024, 'namespace of a claim'),
+            advisory._check_length(name, 1024, 'name of a claim'),
             advisory._require(every > '0', '22023', every_is || ' must be greater than zero'),
             advisory._require(isfinite(every) AND length < 9223372036854775808, '22008',
                 every_is || ' is out of range'),
@@ -810,21 +948,13 @@ BEGIN
                                 ELSE advisory._window_at(every, now, time_zone) END);
 END $$;
 
--- A SECURITY DEFINER function cannot tell which role has called it: session_user is a superuser
--- where autovacuum calls a function that another role has put into an index, or a superuser one
--- that is SECURITY DEFINER.  So roles ask by an INSERT into this view.  Its first trigger runs as
--- the role that inserts, and says who that is; the second one runs as the owner, and answers.
 CREATE OR REPLACE VIEW advisory._claim_request AS
-    SELECT NULL::oid AS asked_by, NULL::text AS namespace, NULL::text AS name,
+    SELECT NULL::oid AS asked_by, NULL::boolean AS is_answered,
+           NULL::text AS namespace, NULL::text AS name,
            NULL::interval AS every, NULL::timestamptz AS window_start, NULL::text AS time_zone,
            NULL::boolean AS is_for_run, NULL::boolean AS is_apart,
            NULL::timestamptz AS finishes,   -- The time of the claim whose work is done.
-           NULL::boolean AS is_answered, NULL::timestamptz AS claim, NULL::text AS reason;
-CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.asked_by := quote_ident(current_user)::regrole;
-    RETURN NEW;
-END $$;
+           NULL::timestamptz AS claim, NULL::text AS reason;
 -- Claims the window.  claim is the window, or for run() the time of the claim; NULL if this window
 -- or a later one is claimed.  With is_apart the window is now, and every what it must be apart.
 CREATE OR REPLACE FUNCTION advisory._serve_claim() RETURNS trigger
@@ -834,10 +964,7 @@ DECLARE
     start timestamptz;
     last timestamptz;
 BEGIN
-    -- Whoever attached it to a table of his own could say that he is somebody else.
-    PERFORM advisory._require(TG_RELID = 'advisory._claim_request'::regclass, '39P01',
-                              'advisory._serve_claim() must be fired by advisory._claim_request');
-    NEW.is_answered := true;
+    NEW.is_answered := advisory._check_table(TG_RELID, 'advisory._claim_request');
     IF NEW.finishes IS NOT NULL THEN
         -- Unless that had to wait for somebody who claims a later window.
         LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
@@ -905,21 +1032,8 @@ BEGIN
         WHERE c.key = k;
     END IF;
     -- The command must not run before the claim is on disk.
-    PERFORM set_config('synchronous_commit', 'on', true)
-    WHERE NEW.is_for_run
-        AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
+    PERFORM advisory._commit_synchronously() WHERE NEW.is_for_run;
     RETURN NEW;
-END $$;
-DO $$
-BEGIN
-    -- In the order of their names.
-    IF NOT EXISTS (SELECT FROM pg_trigger
-                   WHERE tgrelid = 'advisory._claim_request'::regclass AND tgname = 'serve') THEN
-        CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory._claim_request
-            FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
-        CREATE TRIGGER serve INSTEAD OF INSERT ON advisory._claim_request
-            FOR EACH ROW EXECUTE FUNCTION advisory._serve_claim();
-    END IF;
 END $$;
 -- What all calls go through: the answer.
 CREATE OR REPLACE FUNCTION advisory._request_claim(namespace text, name text, every interval,
@@ -930,11 +1044,10 @@ DECLARE
     answer advisory._claim_request;
 BEGIN
     INSERT INTO advisory._claim_request AS r
-        VALUES (NULL, namespace, name, every, window_start, time_zone, is_for_run, is_apart,
+        VALUES (NULL, NULL, namespace, name, every, window_start, time_zone, is_for_run, is_apart,
                 finishes)
         RETURNING r.* INTO answer;
-    PERFORM advisory._require(answer.is_answered IS NOT NULL, '55000',
-        'windows cannot be claimed while session_replication_role is replica');
+    PERFORM advisory._check_answer(answer.is_answered);
     RETURN answer;
 END $$;
 -- The window before it is the last one again, so that no window before that can be claimed once
@@ -951,6 +1064,350 @@ BEGIN
             AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
     RETURN FOUND;
 END $$;
+---- Leases
+-- Only the functions of this chapter write this table, on behalf of every role.  queue is the key
+-- of the lock of those who would take the lease; that of queue + 1 shows who has taken or ended it
+-- in this transaction (exclusive), or relies on it (shared).  server is that of the last renewal.
+-- A lease without WAL functions keeps its row after its end, which is then -infinity: its token is
+-- one more than the last one.
+CREATE TABLE IF NOT EXISTS advisory._leases (
+    key bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    token bigint NOT NULL,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    owner text NOT NULL,
+    role regrole NOT NULL,
+    server bigint NOT NULL,
+    ttl interval NOT NULL CONSTRAINT _leases_ttl CHECK (ttl BETWEEN '0' AND '366 days'),
+    lock_delay interval NOT NULL
+        CONSTRAINT _leases_lock_delay CHECK (lock_delay BETWEEN '0' AND '366 days'),
+    acquired_at timestamptz NOT NULL,
+    renewed_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+        CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
+    renewals bigint NOT NULL) WITH (fillfactor = 50);
+-- When it expires: on another server it has its whole TTL again, unless it had been free for a
+-- minute by then.
+CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
+    RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN l.server = here OR l.expires_at + l.lock_delay < began - interval '1 minute'
+                THEN l.expires_at ELSE began + l.ttl END
+$$;
+-- May the caller use advisory locks?  Not on every service.
+CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_function_privilege('pg_try_advisory_xact_lock(bigint)', 'EXECUTE')
+           AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE')
+$$;
+CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT advisory._hash(
+        advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name)
+        || decode('006c65617365', 'hex')) & -2
+$$;
+-- How long, in hours and smaller units: a day has 24 hours here.
+CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, may_be_zero boolean)
+    RETURNS interval LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._check(length::text, what),
+            advisory._require(
+                length > '0' OR may_be_zero AND length = '0', '22023',
+                what || CASE WHEN may_be_zero THEN ' must not be negative'
+                             ELSE ' must be greater than zero' END),
+            advisory._require(date_trunc('month', length) = '0', '22023',
+                what || ' must not have months or years', 'Months and years differ in length.',
+                'Use days or smaller units.'),
+            advisory._require(length <= '366 days', '22008', what || ' is out of range',
+                              'It can be at most 366 days.');
+    RETURN advisory._microseconds(length)::bigint * interval '1 us';
+END $$;
+-- Greater than the last one.
+CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint) RETURNS bigint
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN greatest(last + 1,
+                    advisory._make_token(pg_logical_emit_message(false, 'advisory', '')));
+EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+    RETURN last + 1;
+END $$;
+-- token: NULL is any.
+CREATE OR REPLACE FUNCTION advisory._end_lease(k bigint, queue bigint, token bigint)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    ended boolean;
+BEGIN
+    IF advisory._lease_token(0) > 1 THEN
+        DELETE FROM advisory._leases AS l
+        WHERE l.key = k AND l.token = coalesce(_end_lease.token, l.token)
+            AND l.expires_at > '-infinity';
+    ELSE
+        UPDATE advisory._leases AS l SET expires_at = '-infinity', lock_delay = '0'
+        WHERE l.key = k AND l.token = coalesce(_end_lease.token, l.token)
+            AND l.expires_at > '-infinity';
+    END IF;
+    ended := FOUND;
+    PERFORM advisory._mark_lease(queue, true) WHERE ended;
+    RETURN ended;
+END $$;
+-- For the views.
+CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._try_once(NOT is_owner, true, queue + 1) WHERE advisory._can_lock();
+END $$;
+CREATE OR REPLACE VIEW advisory._lease_request AS
+    SELECT NULL::oid AS asked_by, NULL::boolean AS is_answered, NULL::text AS what,
+           NULL::text AS namespace, NULL::text AS name, NULL::bigint AS token,
+           NULL::interval AS ttl, NULL::text AS owner, NULL::interval AS lock_delay,
+           NULL::timestamptz AS expires_at,                             -- NULL if it is lost.
+           NULL::timestamptz AS free_at, NULL::text AS reason;          -- Why it was not taken.
+-- what: take, which does not wait, and does not overtake those who do; renew, check or end.
+CREATE OR REPLACE FUNCTION advisory._serve_lease() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    k bigint := advisory.key(NEW.namespace, NEW.name);
+    queue bigint := advisory._lease_queue(NEW.namespace, NEW.name);
+    here record;
+    old advisory._leases;
+BEGIN
+    NEW.is_answered := advisory._check_table(TG_RELID, 'advisory._lease_request');
+    PERFORM advisory._check_length(NEW.namespace, 1024, 'namespace of a lease'),
+            advisory._check_length(NEW.name, 1024, 'name of a lease');
+    IF NEW.what <> 'take' THEN
+        PERFORM advisory._check(NEW.token::text, 'token'),
+                advisory._require(NEW.token > 0, '22023', 'token must be greater than zero');
+        IF NEW.ttl IS NOT NULL THEN
+            NEW.ttl := advisory._lease_length(NEW.ttl, 'ttl', false);
+        END IF;
+        IF EXISTS (SELECT FROM advisory._leases AS l
+                   WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity'
+                       AND pg_has_role(NEW.asked_by, l.role, 'USAGE')) THEN
+            -- First the lock, then the clock, and once more the row.
+            IF NEW.what = 'check' THEN
+                PERFORM FROM advisory._leases AS l WHERE l.key = k FOR KEY SHARE;
+            ELSIF NEW.what = 'renew' THEN
+                PERFORM FROM advisory._leases AS l WHERE l.key = k FOR NO KEY UPDATE;
+                UPDATE advisory._leases AS l
+                SET ttl = coalesce(NEW.ttl, l.ttl), renewed_at = n.now, renewals = l.renewals + 1,
+                    expires_at = n.now + coalesce(NEW.ttl, l.ttl), server = h.server
+                FROM clock_timestamp() AS n (now), advisory._here() AS h
+                WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity';
+                PERFORM advisory._commit_synchronously();
+            END IF;
+            SELECT l.expires_at INTO NEW.expires_at FROM advisory._leases AS l
+            WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity';
+            IF NEW.what = 'end' AND NOT advisory._end_lease(k, queue, NEW.token) THEN
+                NEW.expires_at := NULL;
+            ELSIF NEW.what = 'check' AND NEW.expires_at IS NOT NULL THEN
+                PERFORM advisory._mark_lease(queue, false);
+            END IF;
+        END IF;
+        -- An older snapshot cannot tell that it is lost.
+        PERFORM advisory._require(
+                    NEW.expires_at IS NOT NULL
+                    OR current_setting('transaction_isolation') = 'read committed', '40001',
+                    'could not serialize access to a lease', NULL, 'Use READ COMMITTED.'),
+                advisory._require(
+                    NEW.expires_at IS NOT NULL OR NEW.what <> 'check', '55000',
+                    format('lease "%s" with token %s is lost',
+                           advisory._display(NEW.namespace, NEW.name), NEW.token),
+                    'The lease was ended, or it expired and was taken over, or it belongs to '
+                    'another role.');
+        RETURN NEW;
+    END IF;
+    NEW.ttl := advisory._lease_length(NEW.ttl, 'ttl', false);
+    NEW.owner := coalesce(NEW.owner, concat_ws(
+        '@', pg_get_userbyid(NEW.asked_by), nullif(current_setting('application_name'), '')));
+    NEW.lock_delay := advisory._lease_length(NEW.lock_delay, 'lock_delay', true);
+    PERFORM advisory._check(NEW.owner, 'owner'),
+            advisory._check_length(NEW.owner, 256, 'owner of a lease');
+    here := advisory._here();
+    SELECT l.* INTO old FROM advisory._leases AS l WHERE l.key = k;
+    old.expires_at := advisory._expiry(old, here.server, here.began);
+    NEW.free_at := coalesce(old.expires_at + old.lock_delay, '-infinity');
+    IF NEW.free_at > clock_timestamp() THEN
+        NEW.reason := concat(
+            CASE WHEN pg_has_role(NEW.asked_by, old.role, 'USAGE')
+                      OR pg_has_role(NEW.asked_by, 'pg_read_all_stats', 'USAGE')
+                 THEN format('"%s" %s it', advisory._printable(left(old.owner, 256)),
+                             CASE WHEN old.expires_at > clock_timestamp() THEN 'holds'
+                                  ELSE 'held' END)
+                 WHEN old.expires_at > clock_timestamp() THEN 'It is held'
+                 ELSE 'It was held' END,
+            ' until ', old.expires_at, '.',
+            CASE WHEN old.lock_delay > '0'
+                 THEN format(' Nobody else can take it before %s.', NEW.free_at) END);
+        RETURN NEW;
+    END IF;
+    NEW.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
+    BEGIN
+        PERFORM advisory._require(pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits')
+        WHERE advisory._can_lock();
+        SELECT l.* INTO old FROM advisory._leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
+        PERFORM advisory._require(
+            CASE WHEN old.key IS NOT NULL
+                 THEN advisory._expiry(old, here.server, here.began) + old.lock_delay
+                      <= clock_timestamp()
+                 ELSE NOT EXISTS (SELECT FROM advisory._leases AS l WHERE l.key = k) END,
+            '55P03', 'somebody has renewed it, or has locked it');
+        INSERT INTO advisory._leases AS l
+            SELECT k, queue, advisory._lease_token(coalesce(old.token, 0)), NEW.namespace, NEW.name,
+                   NEW.owner, NEW.asked_by, here.server, NEW.ttl, NEW.lock_delay, now, now,
+                   now + NEW.ttl, 0
+            FROM clock_timestamp() AS n (now)
+            ON CONFLICT ON CONSTRAINT _leases_pkey DO UPDATE
+            SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name,
+                owner = EXCLUDED.owner, role = EXCLUDED.role, server = EXCLUDED.server,
+                ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, renewals = 0,
+                acquired_at = EXCLUDED.acquired_at, renewed_at = EXCLUDED.renewed_at,
+                expires_at = EXCLUDED.expires_at
+            WHERE l.token = old.token
+            RETURNING l.token, l.expires_at INTO NEW.token, NEW.expires_at;
+        PERFORM advisory._require(NEW.token IS NOT NULL, '55P03', 'somebody has taken it');
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN NEW;    -- This releases the lock of the queue.
+    END;
+    PERFORM advisory._commit_synchronously(), advisory._mark_lease(queue, true);
+    -- What nobody has wanted for a week.
+    IF random() < 0.01 AND current_setting('transaction_isolation') = 'read committed' THEN
+        DELETE FROM advisory._leases AS l
+        WHERE l.key IN (
+            SELECT o.key FROM advisory._leases AS o
+            WHERE o.expires_at < clock_timestamp() - o.lock_delay - interval '7 days'
+                AND o.token >> 50 > 0
+            LIMIT 100 FOR UPDATE SKIP LOCKED);
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._request_lease(what text, namespace text, name text,
+    token bigint, ttl interval DEFAULT NULL, owner text DEFAULT NULL,
+    lock_delay interval DEFAULT NULL)
+    RETURNS advisory._lease_request LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    answer advisory._lease_request;
+BEGIN
+    INSERT INTO advisory._lease_request AS r
+        VALUES (NULL, NULL, what, namespace, name, token, ttl, owner, lock_delay)
+        RETURNING r.* INTO answer;
+    PERFORM advisory._check_answer(answer.is_answered);
+    RETURN answer;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._raise_lease_taken(
+    answer advisory._lease_request, timeout interval)
+    RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'could not obtain lease "%" %',
+        advisory._display(answer.namespace, answer.name), advisory._limit(timeout)
+        USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
+            HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
+            SCHEMA = answer.namespace, CONSTRAINT = answer.name;
+END $$;
+CREATE OR REPLACE FUNCTION advisory._lease(must boolean, namespace text, name text, ttl interval,
+    timeout interval, owner text, lock_delay interval,
+    OUT token bigint, OUT expires_at timestamptz)
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    most integer := advisory._milliseconds(timeout);
+    deadline timestamptz := advisory._deadline(most);
+    pause double precision := 0.002;
+    queue bigint;
+    answer advisory._lease_request
+        := advisory._request_lease('take', namespace, name, NULL, ttl, owner, lock_delay);
+BEGIN
+    IF answer.token IS NULL AND most IS DISTINCT FROM 0 THEN
+        queue := advisory._lease_queue(namespace, name);
+        PERFORM advisory._require(
+                    current_setting('transaction_isolation') = 'read committed', '25001',
+                    'cannot wait for a lease in this isolation level',
+                    'The snapshot of the transaction cannot see that the lease becomes free.',
+                    'Use READ COMMITTED, or try_lease() with a timeout of 0.'),
+                advisory._require(
+                    NOT EXISTS (SELECT FROM advisory._keys AS k
+                                WHERE k.key = queue + 1 AND pid = pg_backend_pid() AND granted
+                                    AND mode = 'ExclusiveLock'), '55000',
+                    format('this transaction has already taken or ended lease "%s"',
+                           advisory._display(namespace, name)),
+                    'It would wait for itself.',
+                    '(advisory.lease(...)).* calls the function twice. '
+                    'Use SELECT * FROM advisory.lease(...).');
+        BEGIN
+            PERFORM advisory._require(advisory._take(false, true, queue, most), '55P03', 'too late')
+            WHERE advisory._can_lock();
+            LOOP
+                answer := advisory._request_lease(
+                    'take', namespace, name, NULL, ttl, owner, lock_delay);
+                EXIT WHEN answer.token IS NOT NULL;
+                PERFORM advisory._require(clock_timestamp() < deadline, '55P03', 'too late'),
+                        -- Nothing wakes it, so that it has to look whether the lease was ended.
+                        pg_sleep(greatest(0.001, least(pause, extract(epoch FROM least(
+                            deadline, greatest(answer.free_at, clock_timestamp() + '1 ms'))
+                            - clock_timestamp()))));
+                pause := least(pause * 1.5, 0.05);
+            END LOOP;
+        EXCEPTION WHEN lock_not_available THEN
+            answer.token := NULL;    -- This releases the lock of the queue.
+        END;
+    END IF;
+    PERFORM advisory._raise_lease_taken(answer, timeout) WHERE must AND answer.token IS NULL;
+    token := answer.token;
+    expires_at := answer.expires_at;
+END $$;
+CREATE OR REPLACE PROCEDURE advisory._await_lease(namespace text, name text, ttl interval,
+    timeout interval, owner text, lock_delay interval,
+    INOUT token bigint, INOUT expires_at timestamptz)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
+    pause double precision := 0.002;
+    answer advisory._lease_request;
+BEGIN
+    PERFORM advisory._check_await('advisory.lease()');
+    LOOP
+        -- Each COMMIT ends the snapshot.
+        COMMIT;
+        answer := advisory._request_lease(
+            'take', namespace, name, NULL, ttl, owner, lock_delay);
+        EXIT WHEN answer.token IS NOT NULL;
+        PERFORM advisory._raise_lease_taken(answer, timeout) WHERE pause IS NULL;
+        pause := advisory._pause(pause, deadline);
+    END LOOP;
+    token := answer.token;
+    expires_at := answer.expires_at;
+END $$;
+CREATE OR REPLACE FUNCTION advisory.break_lease(
+    namespace text, name text, token bigint DEFAULT NULL)
+    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+BEGIN
+    PERFORM advisory._require(token > 0, '22023', 'token must be greater than zero');
+    RETURN advisory._end_lease(advisory.key(namespace, name),
+                               advisory._lease_queue(namespace, name), token);
+END $$;
+-- Every role may see how many there are, and that of its own.
+CREATE OR REPLACE VIEW advisory._shown_leases AS
+    SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
+               AS namespace,
+           CASE WHEN may_see THEN advisory._printable(left(name, 1024)) ELSE hidden END AS name,
+           CASE WHEN may_see THEN advisory._printable(left(owner, 256)) ELSE hidden END AS owner,
+           CASE WHEN pg_has_role(role, 'USAGE') THEN token END AS token,
+           CASE WHEN until <= now THEN 'expired' WHEN until <> expires_at THEN 'restarted'
+                ELSE 'held' END AS state,
+           ttl, acquired_at, renewed_at, until AS expires_at,
+           greatest(until - now, '0') AS remaining,
+           renewals,
+           CASE WHEN may_see THEN queue END AS queue
+    FROM (SELECT h.server AS here, advisory._expiry(l, h.server, h.began) AS until, l.*
+          FROM advisory._here() AS h, advisory._leases AS l) AS l,
+         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
+                         pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(role, 'USAGE'))
+             AS c (hidden, now, may_see)
+    WHERE expires_at > '-infinity';
+CREATE OR REPLACE VIEW advisory.leases AS
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
+           remaining, renewals
+    FROM advisory._shown_leases ORDER BY expires_at DESC LIMIT 10000;
+COMMENT ON VIEW advisory.leases IS 'the leases of this database';
+
 ---- Jobs
 -- What run() does before its command: it checks, takes the lock or a slot for the transaction, and
 -- claims the window.  NULL: do not run it.
@@ -1691,14 +2148,36 @@ claim_apart(namespace text, name text, apart interval) | timestamptz
     | (advisory._request_claim(namespace, name, apart, NULL, NULL, false, true)).claim
     | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
-    | advisory._no_token('token')
-    | not in the portable edition: error 0A000
+    | advisory._token('lock', namespace, name, advisory.key(namespace, name), NULL)
+    | fencing token for a lock that this session holds in exclusive mode
 token(namespace text, name text, slot integer) | bigint
-    | advisory._no_token('token')
-    | not in the portable edition: error 0A000
+    | advisory._token('slot', namespace, name, advisory._slot_key(namespace, name, slot), slot)
+    | fencing token for a slot of this session
 token_key(key bigint) | bigint
-    | advisory._no_token('token_key')
-    | not in the portable edition: error 0A000
+    | advisory._token('lock', NULL, NULL, key, NULL)
+    | fencing token for the lock of this key, which this session holds
+%slease(namespace text, name text, ttl interval, timeout interval DEFAULT %s,
+    owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
+    OUT token bigint, OUT expires_at timestamptz) | record
+    | * FROM advisory._lease(%L, namespace, name, ttl, timeout, owner, lock_delay)
+    | take a lease, which outlives the session
+await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL,
+    owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
+    INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL) | CALL
+    | advisory._await_lease(namespace, name, ttl, timeout, owner, lock_delay, token, expires_at)
+    | take a lease, waiting without a snapshot, or error 55P03
+renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL) | timestamptz
+    | (advisory._request_lease('renew', namespace, name, token, ttl)).expires_at
+    | renew a lease of this role: when it expires, or NULL if it is lost
+end_lease(namespace text, name text, token bigint) | boolean
+    | (advisory._request_lease('end', namespace, name, token)).expires_at IS NOT NULL
+    | end a lease of this role: false if it is lost
+check_lease(namespace text, name text, token bigint) | boolean
+    | (advisory._request_lease('check', namespace, name, token)).expires_at IS NOT NULL
+    | true if the lease of this role has this token, or error 55000
+break_lease(namespace text, name text, token bigint DEFAULT NULL) | boolean
+    | advisory.break_lease(namespace, name, token)
+    | end the lease of any owner, or only the one with this token
 key(namespace text, name text) | bigint
     | advisory.key(namespace, name)
     | key of a namespace and a name
@@ -1749,6 +2228,7 @@ $list$), E'\n(?! )') AS given,
              (VALUES ('', false, 'session'), ('xact_', true, 'transaction')
              ) AS s (xact, is_xact, scope)
         WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN try = 'try_'
+                   WHEN line LIKE '\%slease(%' THEN xact = ''
                    WHEN line LIKE '\%s%' THEN true
                    ELSE try || xact = '' END
     LOOP
@@ -1806,6 +2286,19 @@ $list$), E'\n(?! )') AS given,
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
     END LOOP;
+    -- The triggers of requests, in the order of their names.
+    FOR f IN
+        SELECT v.of_view, v.serves
+        FROM (VALUES ('_claim_request', '_serve_claim'), ('_lease_request', '_serve_lease'))
+            AS v (of_view, serves)
+        WHERE NOT EXISTS (SELECT FROM pg_trigger
+                          WHERE tgrelid = ('advisory.' || v.of_view)::regclass)
+    LOOP
+        EXECUTE format('CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory.%1$s
+                            FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
+                        CREATE TRIGGER serve INSTEAD OF INSERT ON advisory.%1$s
+                            FOR EACH ROW EXECUTE FUNCTION advisory.%2$s()', f.of_view, f.serves);
+    END LOOP;
 END $do$;
 
 ---- Privileges
@@ -1832,17 +2325,24 @@ BEGIN
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;
     -- The owner can take that back: then it stays so.
-    IF NOT 'advisory._claim_request'::regclass::oid::text = ANY (string_to_array(
-        coalesce(current_setting('advisory_portable.known', true), ''), ' ')) THEN
-        GRANT INSERT, SELECT ON advisory._claim_request TO PUBLIC;
-    END IF;
+    FOR granted IN
+        SELECT of_view FROM unnest('{advisory._claim_request,advisory._lease_request}'::regclass[])
+            AS of_view
+        WHERE of_view::oid::text = ANY (string_to_array(
+            current_setting('advisory_portable.known', true), ' ')) IS NOT TRUE
+    LOOP
+        EXECUTE format('GRANT INSERT, SELECT ON %s TO PUBLIC', granted.of_view);
+    END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON
     advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
-    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
+    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure, advisory.leases,
+    advisory._shown_leases,
     advisory._keys, advisory._uses, advisory._prepared, advisory._tree, advisory._sets TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
-    advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
+    advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz),
+    advisory.break_lease(text, text, bigint), advisory.break_lease(text, bigint, bigint),
+    advisory.break_lease(text, uuid, bigint), advisory.tokens_above(bigint)
     FROM PUBLIC;
 COMMIT;
