@@ -1383,7 +1383,6 @@ BEGIN
     RETURN advisory._end_lease(advisory.key(namespace, name),
                                advisory._lease_queue(namespace, name), token);
 END $$;
--- Every role may see how many there are, and that of its own.
 CREATE OR REPLACE VIEW advisory._shown_leases AS
     SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
                AS namespace,
@@ -1395,7 +1394,11 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
            ttl, acquired_at, renewed_at, until AS expires_at,
            greatest(until - now, '0') AS remaining,
            renewals,
-           CASE WHEN may_see THEN queue END AS queue
+           -- No key tells a hidden name, unless pg_locks shows it.
+           CASE WHEN may_see OR queue IN (SELECT k.key & -2 FROM advisory._keys AS k) THEN queue END
+               AS queue,
+           'lease ' || CASE WHEN may_see THEN advisory._display(namespace, name) ELSE hidden END
+               AS lock
     FROM (SELECT h.server AS here, advisory._expiry(l, h.server, h.began) AS until, l.*
           FROM advisory._here() AS h, advisory._leases AS l) AS l,
          LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
@@ -1623,8 +1626,9 @@ CREATE OR REPLACE VIEW advisory._prepared AS
     HAVING count(*) = 1;
 -- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a
 -- slot of a semaphore: that of a label namespace/name, or the arguments.  session: the process, of
--- a parallel worker its leader; below 0 a prepared transaction.  tag: what is waited for; the slots
--- of a semaphore and its queue are one.
+-- a parallel worker its leader; below 0 a prepared transaction, or a lease that sessions wait for.
+-- tag: what is waited for; the slots of a semaphore and its queue are one, and a lease and its
+-- queue.
 CREATE OR REPLACE FUNCTION advisory._entries(
     of_namespace text DEFAULT NULL, of_name text DEFAULT NULL)
     RETURNS TABLE (
@@ -1663,21 +1667,25 @@ CREATE OR REPLACE FUNCTION advisory._entries(
         GROUP BY 2
         HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1
             AND key & -16384 NOT IN (SELECT base FROM name)),
+    lease AS MATERIALIZED (
+        SELECT * FROM advisory._shown_leases
+        WHERE queue IN (SELECT key & -2 FROM advisory._keys)),
     lock AS MATERIALIZED (
-        -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for
-        -- it.  waitstart is new in 14.
-        SELECT l.*, d.datname, number, slot, is_here,
-               coalesce(n.namespace, s.namespace) AS namespace,
-               coalesce(n.name, s.name) AS name,
+        -- Whoever holds the lock of a queue waits for a slot or a lease, and is the only one that
+        -- looks for it; unless it has taken the lease.  waitstart is new in 14.
+        SELECT l.*, d.datname, number, slot, is_here, e.lock,
+               coalesce(n.namespace, s.namespace, e.namespace) AS namespace,
+               coalesce(n.name, s.name, e.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
-               granted AND (slot IS DISTINCT FROM 0 OR l.pid IS NULL) AS is_held,
+               granted AND (slot IS DISTINCT FROM 0 AND number IS DISTINCT FROM e.queue
+                            OR l.pid IS NULL) AS is_held,
                CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
                coalesce(leader_pid, l.pid,
                         -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
                         - split_part(virtualtransaction, '/', 2)::bigint) AS session,
                CASE WHEN NOT granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz
-                    WHEN slot = 0 THEN query_start END AS start,
-               coalesce(s.base::text,
+                    WHEN slot = 0 OR number = e.queue THEN query_start END AS start,
+               coalesce(s.base::text, 'lease ' || e.queue,
                         (locktype, l.database, relation, page, tuple, virtualxid, transactionid,
                          classid, objid, objsubid)::text) AS tag
         FROM pg_locks AS l
@@ -1689,17 +1697,25 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                    d.datname = current_database() AS is_here) AS k
         LEFT JOIN name AS n ON n.key = number AND objsubid = 1 AND is_here
         LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
+        LEFT JOIN lease AS e ON e.queue = number & -2 AND objsubid = 1 AND is_here
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
-        WHERE mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE),
+        WHERE mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE
+            AND (number = e.queue AND l.mode = 'ExclusiveLock' AND granted
+                 AND (l.pid, number + 1, 'ExclusiveLock') IN (
+                     SELECT k.pid, k.key, k.mode FROM advisory._keys AS k)) IS NOT TRUE),
     holder AS MATERIALIZED (
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
-        FROM lock WHERE slot > 0 AND granted GROUP BY tag),
+        FROM (SELECT tag, session FROM lock WHERE (slot > 0 OR lock IS NOT NULL) AND is_held
+              UNION ALL
+              SELECT 'lease ' || queue, 0 FROM lease) AS h
+        GROUP BY tag),
     use AS MATERIALIZED (
         SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT l.pid, l.datname, coalesce(l.role, p.role), application_name, client_addr, state,
            CASE WHEN slot > 0 THEN 'semaphore'
                 WHEN slot = 0 THEN 'queue'
+                WHEN lock IS NOT NULL THEN 'lease'
                 WHEN number IS NULL THEN NULL
                 WHEN objsubid > 2 THEN 'foreign'
                 ELSE 'lock' END,
@@ -1728,7 +1744,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                         CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text
                              ELSE relation::text END))
                 ELSE concat_ws(' ',
-                    coalesce(namespace || '/' || name, key::text,
+                    coalesce(lock, namespace || '/' || name, key::text,
                              concat(classid::integer, ', ', objid::integer)),
                     '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')',
                     '"' || CASE WHEN name IS NULL
@@ -1756,6 +1772,14 @@ CREATE OR REPLACE FUNCTION advisory._entries(
             AND r.objsubid = least(l.objsubid, 4) AND is_here >= is_label
         ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
     WHERE number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT granted)
+    UNION ALL
+    SELECT NULL, current_database(), NULL, NULL, NULL, state, 'lease', namespace, name, NULL, NULL,
+           NULL, NULL, 'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           -abs(queue), NULL, 'lease ' || queue, lock, owner,
+           acquired_at,
+           format('SELECT advisory.break_lease(%L, %L, ', namespace, name) || token || ');',
+           false, true
+    FROM lease
 $$;
 CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();
 CREATE OR REPLACE VIEW advisory.locks AS
@@ -1763,7 +1787,7 @@ CREATE OR REPLACE VIEW advisory.locks AS
            key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
            blocked_by, known_as, gid, query, NULL::integer AS slots
     FROM advisory._entry
-    WHERE kind IS NOT NULL;
+    WHERE kind IS NOT NULL AND objsubid IS NOT NULL;
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock on the server, with its name, holders and waiters';
 CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
@@ -1896,6 +1920,7 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
     SELECT concat(
         repeat('  ', depth),
         coalesce((e).pid || ' ' || (e).who,
+                 CASE WHEN (e).objsubid IS NULL AND (e).kind = 'lease' THEN (e).who END,
                  'prepared transaction "' || (e).gid || '" of ' || (e).role,
                  'a prepared transaction'),
         CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
@@ -1974,7 +1999,17 @@ COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
 -- lock it shows ten, of the other locks of a session thirty; the line of the next one counts it and
 -- all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
-    WITH entry AS (
+    WITH known AS MATERIALIZED (SELECT * FROM advisory._entry WHERE kind IS NOT NULL),
+    every_one AS (
+        SELECT lock, slot, CASE kind WHEN 'lease' THEN kind ELSE mode END AS mode, pid, who, state,
+               granted, is_waiting, wait_start, waited, session, tag
+        FROM known
+        UNION ALL
+        -- Leases that nobody waits for count as those of one session.
+        SELECT lock, NULL, 'lease', NULL, owner, state, true, false, NULL, NULL, 0, NULL
+        FROM (SELECT * FROM advisory._shown_leases WHERE state <> 'expired' LIMIT 10000) AS l
+        WHERE ('lease ' || queue IN (SELECT tag FROM known)) IS NOT TRUE),
+    entry AS (
         SELECT *,
                CASE WHEN NOT granted THEN 1
                     WHEN bool_or(NOT granted) OVER same THEN 2
@@ -1985,8 +2020,7 @@ CREATE OR REPLACE VIEW advisory.activity AS
                     THEN array_remove(
                         array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, session)
                END AS pids
-        FROM advisory._entry
-        WHERE kind IS NOT NULL
+        FROM every_one
         WINDOW same AS (PARTITION BY tag)),
     placed AS (
         SELECT *,
