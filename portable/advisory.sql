@@ -1397,8 +1397,9 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
            -- No key tells a hidden name, unless pg_locks shows it.
            CASE WHEN may_see OR queue IN (SELECT k.key & -2 FROM advisory._keys AS k) THEN queue END
                AS queue,
-           'lease ' || CASE WHEN may_see THEN advisory._display(namespace, name) ELSE hidden END
-               AS lock
+           'lease ' || CASE WHEN may_see
+                            THEN advisory._printable(left(namespace, 256) || '/' || left(name, 256))
+                            ELSE hidden END AS lock
     FROM (SELECT h.server AS here, advisory._expiry(l, h.server, h.began) AS until, l.*
           FROM advisory._here() AS h, advisory._leases AS l) AS l,
          LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
@@ -2183,7 +2184,7 @@ claim_apart(namespace text, name text, apart interval) | timestamptz
     | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
     | advisory._token('lock', namespace, name, advisory.key(namespace, name), NULL)
-    | fencing token for a lock that this session holds in exclusive mode
+    | fencing token for a lock that this session holds exclusively
 token(namespace text, name text, slot integer) | bigint
     | advisory._token('slot', namespace, name, advisory._slot_key(namespace, name, slot), slot)
     | fencing token for a slot of this session

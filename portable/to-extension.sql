@@ -3,7 +3,7 @@
 --     psql -d mydb -v ON_ERROR_STOP=1 -f to-extension.sql
 --
 -- Run it as the owner of the schema and the database, or as a superuser.  It calls no function of
--- that owner, and reads only the rows of three tables.  Only a superuser can run it if callers made
+-- that owner, and reads only the rows of four tables.  Only a superuser can run it if callers made
 -- tokens greater than those of the extension.
 --
 -- Locks by name and key go on: both editions have the same keys, so sessions that hold them exclude
@@ -26,20 +26,21 @@ BEGIN
     ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_portable') THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
             MESSAGE = 'here the portable edition is an extension of pg_tle',
-            HINT = 'Save the tables key_labels, fences and _claims, drop the extension '
+            HINT = 'Save the tables key_labels, fences, _claims and _leases, drop the extension '
                    'advisory_portable, and create advisory_ext.';
     END IF;
 END $$;
 -- Whoever would change a row waits from here on, and then finds the extension's table, or fails.
-LOCK TABLE advisory._claims, advisory.fences, advisory.key_labels IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE advisory._claims, advisory._leases, advisory.fences, advisory.key_labels
+    IN ACCESS EXCLUSIVE MODE;
 -- From here on nobody puts another schema or table into the place of these.
 ALTER SCHEMA advisory RENAME TO advisory_portable;
-LOCK TABLE advisory_portable._claims, advisory_portable.fences, advisory_portable.key_labels
-    IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE advisory_portable._claims, advisory_portable._leases, advisory_portable.fences,
+    advisory_portable.key_labels IN ACCESS EXCLUSIVE MODE;
 DO $$
 DECLARE
-    tables regclass[] := '{advisory_portable._claims, advisory_portable.fences,
-                           advisory_portable.key_labels}';
+    tables regclass[] := '{advisory_portable._claims, advisory_portable._leases,
+                           advisory_portable.fences, advisory_portable.key_labels}';
     one text;
     job text;
 BEGIN
@@ -106,25 +107,42 @@ INSERT INTO advisory.key_labels (key, key1, key2, label, note)
 
 DO $$
 DECLARE
-    highest bigint := (SELECT max(token) FROM advisory.fences);
+    -- Of those that were checked, of leases, and of the era.
+    highest bigint := greatest((SELECT max(token) FROM advisory.fences),
+                               (SELECT max(token) FROM ONLY advisory_portable._leases),
+                               pg_sequence_last_value('advisory_portable._era') >> 50 << 50);
     one text;
     was_dropped boolean := true;
     objects text;
 BEGIN
-    -- The extension's tokens must be greater than those that callers made.
+    -- The extension's tokens must be greater than those that were there before.
     PERFORM advisory.xact_lock('advisory_ext', 'to-extension');
     IF highest >= advisory.token('advisory_ext', 'to-extension') THEN
         PERFORM advisory.tokens_above(highest);
     END IF;
+    -- A lease of an older server, or of none, has its whole TTL again.
+    INSERT INTO advisory._leases (
+            key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at,
+            expires_at, renewals)
+        SELECT
+            key, token, namespace, name, owner, role,
+            CASE server
+                WHEN (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
+                THEN advisory.token('advisory_ext', 'to-extension') >> 50
+                ELSE 0 END,
+            ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals
+        FROM ONLY advisory_portable._leases
+        WHERE expires_at > '-infinity';
     -- Drop each object of the portable edition that nothing else depends on, over and over.  What
     -- others use stays, and then DROP SCHEMA fails, and its error names that.
     WHILE was_dropped LOOP
         was_dropped := false;
         FOR one IN
             SELECT format('%s advisory_portable.%I',
-                          CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, relname)
+                          CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE'
+                                       ELSE 'TABLE' END, relname)
             FROM pg_class AS c
-            WHERE relnamespace = 'advisory_portable'::regnamespace AND relkind IN ('v', 'r')
+            WHERE relnamespace = 'advisory_portable'::regnamespace AND relkind IN ('v', 'r', 'S')
                 AND (relname LIKE '\_%'
                      OR to_regclass(format('advisory.%I', relname)) IS NOT NULL)
             UNION ALL

@@ -84,14 +84,21 @@ my @CALLS = (
     q(SELECT advisory.claim_apart('a', 'd', '1 day')),
     (q(CALL advisory.run('a', 'run3', 'SELECT 1', apart => '1 day'))) x 2,
     q(SELECT * FROM advisory.holders('a', 'w')),
+    q(SELECT * FROM advisory.lease('a', 'l', '1 day')), q(CALL advisory.await_lease('a', 1, '1h')),
+    q(SELECT * FROM advisory.try_lease('a', 'l', '1 day', '10ms', lock_delay => '1 day')),
+    q(SELECT advisory.renew_lease('a', 'l', token) FROM advisory.leases
+        WHERE name OPERATOR(pg_catalog.=) 'l'),
+    q(SELECT advisory.check_lease('a', 'l', token) FROM advisory.leases
+        WHERE name OPERATOR(pg_catalog.=) 'l'),
     map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys
-        pressure claims fences wait_tree()));
-for my $call (@CALLS) {
+        pressure claims fences leases wait_tree()));
+for my $call (@CALLS, q(SELECT advisory.end_lease('a', 'l', token) FROM advisory.leases
+        WHERE name OPERATOR(pg_catalog.=) 'l')) {
     my $result = $caller->query($call);
     my $said = ($result->{message} // '') . join '', @{ $result->{warnings} };
     unlike($said, qr/sprung/, "not taken in: $call") or diag $said;
-    ok(!defined $result->{state} || $result->{state} =~ /^(42501)$/, '... and it works')
-        or diag "$result->{state} $said";
+    ok(!defined $result->{state} || $result->{state} =~ /^(42501)$/, "... and it works")
+        or diag "$call: $result->{state} $said";
 }
 $caller->run('SELECT pg_catalog.pg_advisory_unlock_all()');
 
@@ -163,7 +170,8 @@ like(install(), qr/^$/, '... and it can be installed again');
         aclexplode(privileges) WHERE namespace = to_regnamespace('advisory')
         AND (grantee = 'portable_other'::regrole
              OR grantee = 0 AND privilege_type NOT IN ('SELECT', 'USAGE', 'EXECUTE')
-                AND (name, privilege_type) <> ('_claim_request', 'INSERT')));
+                AND NOT (name IN ('_claim_request', '_lease_request')
+                    AND privilege_type = 'INSERT')));
     $owner->run('DROP SCHEMA advisory CASCADE',
         (map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC');

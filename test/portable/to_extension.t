@@ -22,6 +22,7 @@ sub state_of ($session) {
         WHERE relnamespace = 'advisory'::regnamespace
         UNION ALL SELECT 'claim', to_json(c)::text, '' FROM advisory._claims AS c
         UNION ALL SELECT 'fence', to_json(f)::text, '' FROM advisory.fences AS f
+        UNION ALL SELECT 'lease', to_json(l)::text, '' FROM advisory._leases AS l
         UNION ALL SELECT 'label', to_json(l)::text, '' FROM advisory.key_labels AS l
         UNION ALL SELECT 'edition', advisory.edition(), ''
         UNION ALL SELECT 'schema', nspname, nspowner::text FROM pg_namespace ORDER BY 1, 2));
@@ -109,6 +110,15 @@ for my $slots ('NULL', 2) {
 # ---- It is done ----------------------------------------------------------------------------------
 
 my $claims = $owner->rows('TABLE advisory._claims');
+my $LEASES = q(SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at,
+    expires_at, renewals FROM advisory.leases ORDER BY name);
+my $token = $owner->value(q(SELECT token FROM advisory.lease('move', 'held', '1 hour',
+    owner => 'host', lock_delay => '5 min')));
+$owner->run(q(SELECT advisory.lease('move', 'of another server', '1 hour')),
+    q(UPDATE advisory._leases SET server = 1, renewed_at = now() - interval '1 hour',
+        expires_at = now() + interval '1 min' WHERE name = 'of another server'));
+my $leases = $owner->rows($LEASES);
+is($leases->[1][4], 'restarted', 'a lease of another server has its whole TTL again');
 my ($holder, $in_transaction, $waiter, $other) =
     map { session(role => 'move_nobody', application => $_) } qw(holder transaction waiter other);
 $holder->run(q(SELECT advisory.lock('move', 'name'), advisory.lock('move', 'name'),
@@ -167,6 +177,12 @@ $other->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mo
     0, 'and all of that is released');
 
 is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
+is_deeply([ $owner->rows($LEASES)->[0], $owner->rows($LEASES)->[1][4] ],
+    [ $leases->[0], 'restarted' ], 'leases are there, with the times that are left to them');
+$owner->shows("SELECT advisory.check_lease('move', 'held', $token)", 1,
+    '... and their owner relies on them');
+$owner->shows("SELECT advisory.end_lease('move', 'held', $token), token > $token
+    FROM advisory.lease('move', 'new', '1 hour')", '1|1', '... and new tokens are greater');
 is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef,
     '... a window that was claimed is not claimed again');
 $owner->shows(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00')), 1,
@@ -202,6 +218,12 @@ is(move($great, $ENV{PGUSER}), '', 'with a great token, as a superuser');
 session(database => $great)->shows(q(SELECT advisory.lock('move', 'file')
         AND advisory.check_token('move', 'file', advisory.token('move', 'file'))), 1,
     '... new tokens are greater');
+my $era = "advisory_era_$$";
+create_portable_database(name => $era, aside => 1)
+    ->run(q(SELECT advisory.tokens_above((7::bigint << 50) + 1)));
+is(move($era, $ENV{PGUSER}), '', 'with an era of its own');
+session(database => $era)->shows(q(SELECT token >> 50 > 8 FROM advisory.lease('a', 'b', '1 h')), 1,
+    '... new tokens are of a later one');
 
 # ---- As a superuser, where the owner has put functions of his own into the schema ----------------
 
