@@ -1154,7 +1154,9 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean) RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM advisory._try_once(NOT is_owner, true, queue + 1) WHERE advisory._can_lock();
+    IF advisory._can_lock() THEN
+        PERFORM advisory._try_once(NOT is_owner, true, queue + 1);
+    END IF;
 END $$;
 CREATE OR REPLACE VIEW advisory._lease_request AS
     SELECT NULL::oid AS asked_by, NULL::boolean AS is_answered, NULL::text AS what,
@@ -1242,8 +1244,10 @@ BEGIN
     END IF;
     NEW.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
     BEGIN
-        PERFORM advisory._require(pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits')
-        WHERE advisory._can_lock();
+        IF advisory._can_lock() THEN
+            PERFORM advisory._require(
+                pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits');
+        END IF;
         SELECT l.* INTO old FROM advisory._leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
         PERFORM advisory._require(
             CASE WHEN old.key IS NOT NULL

@@ -1,0 +1,376 @@
+#!/usr/bin/env perl
+# Leases and tokens of the portable edition, mostly as a role without privileges: between sessions,
+# over restarts, crashes and promotions, and where a service refuses what they are made of.
+# (48_leases of both editions has what each function returns.)
+use AdvisoryTest;
+use Replica;
+use Time::HiRes qw(sleep time);
+
+use constant { TAKERS => 10, GRANTS => 150, CRASHES => 3 };
+
+my $owner = create_portable_database();
+my $look = session(application => 'look');
+$look->run('CREATE ROLE lessee LOGIN', 'CREATE ROLE stranger LOGIN', 'CREATE ROLE member LOGIN',
+    'GRANT lessee TO member');
+my ($one, $two, $three) = map { session(role => 'lessee', application => $_) } qw(one two three);
+my $stranger = session(role => 'stranger', application => 'stranger');
+
+sub lease ($session, $name, $more = q(, '1 h')) {
+    return $session->value("SELECT token FROM advisory.lease('l', '$name'$more)")
+}
+sub try_lease ($session, $name, $more = q(, '1 h')) {
+    return $session->value("SELECT token FROM advisory.try_lease('l', '$name'$more)")
+}
+sub waits_for_lease ($session, @statement) {
+    $session->start(@statement) if @statement;
+    return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
+            kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
+}
+sub nothing_left ($what) {
+    return $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
+        "$what: no lock is left")
+}
+
+# ---- Whose it is ---------------------------------------------------------------------------------
+
+{
+    my $token = lease($one, 'whose', q(, '1 h', owner => 'host'));
+    $stranger->shows('SELECT namespace, name, owner, token, state FROM advisory.leases',
+        join('|', ('<insufficient privilege>') x 3, 'NULL', 'held'), 'hidden from other roles');
+    is_deeply([ map { $stranger->value("SELECT advisory.${_}_lease('l', 'whose', $token)") }
+            qw(renew end) ], [ undef, 0 ], '... to which it is lost');
+    $stranger->fails("SELECT advisory.check_lease('l', 'whose', $token)", '55000',
+        '... as is said');
+    is($stranger->fails(q(SELECT advisory.lease('l', 'whose', '1 h', '0')), '55P03',
+            'nor can they take it')->{detail} =~ s/until .*/until/sr, 'It is held until',
+        '... and the error does not name the owner');
+    for my $call ("break_lease('l', 'whose')", 'tokens_above(1)', '_end_lease(1, 2, 3)') {
+        $stranger->fails("SELECT advisory.$call", '42501', "$call is for the owner");
+    }
+    $stranger->fails($_, '42501', $_) for 'TABLE advisory._leases', 'DELETE FROM advisory._leases',
+        q(SELECT setval('advisory._era', 1)), 'TABLE advisory._era';
+    $stranger->run("INSERT INTO advisory._lease_request (what, namespace, name, token, asked_by)
+        SELECT 'end', 'l', 'whose', $token, oid FROM pg_roles WHERE rolname = 'lessee'");
+    $stranger->run('CREATE TEMP TABLE forged (LIKE advisory._lease_request)',
+        'CREATE TRIGGER forged BEFORE INSERT ON forged FOR EACH ROW
+            EXECUTE FUNCTION advisory._serve_lease()');
+    $stranger->fails("INSERT INTO forged (what, namespace, name, token, asked_by)
+        VALUES ('end', 'l', 'whose', $token, 10)", '39P01', 'no other table fires what serves it');
+    my $member = session(role => 'member');
+    $member->shows("SELECT advisory.check_lease('l', 'whose', $token), owner, token = $token
+        FROM advisory.leases", '1|host|1', 'it belongs to members of the role, too');
+    $look->run('GRANT pg_read_all_stats TO stranger');
+    $stranger->shows('SELECT owner, token FROM advisory.leases', 'host|NULL',
+        'who may see all statistics sees it, but not its token');
+    $look->run('REVOKE pg_read_all_stats FROM stranger', 'ALTER ROLE lessee RENAME TO tenant');
+    $one->shows("SELECT advisory.renew_lease('l', 'whose', $token) > now()", 1,
+        'a role that was renamed has it');
+    $look->run('ALTER ROLE tenant RENAME TO lessee');
+    # Another role's code, where session_user is a superuser.
+    $look->run('CREATE SCHEMA lair AUTHORIZATION stranger');
+    $stranger->run("CREATE TABLE lair.target AS SELECT $token AS token", <<'SQL');
+CREATE TABLE lair.loot (place text, token bigint, ended boolean, taken bigint);
+CREATE FUNCTION lair.acts(place text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    IF session_user <> 'stranger' THEN
+        INSERT INTO lair.loot SELECT acts.place, token,
+            (SELECT advisory.end_lease('l', 'whose', t.token) FROM lair.target AS t),
+            (SELECT token FROM advisory.try_lease('lair', acts.place, '1 h'))
+        FROM advisory.leases AS l WHERE namespace <> 'lair';
+    END IF;
+    RETURN place;
+END $$;
+CREATE FUNCTION lair.in_index(place text) RETURNS text IMMUTABLE LANGUAGE plpgsql
+    AS $$ BEGIN RETURN lair.acts(place); END $$;
+CREATE FUNCTION lair.definer(place text) RETURNS text LANGUAGE sql SECURITY DEFINER
+    AS $$ SELECT lair.acts(place) $$;
+CREATE TABLE lair.trap (place text);
+CREATE INDEX ON lair.trap (lair.in_index(place));
+INSERT INTO lair.trap VALUES ('analyze');
+SQL
+    $look->run('ANALYZE lair.trap', q(SELECT lair.definer('definer')));
+    $look->shows('SELECT count(DISTINCT place), count(token), count(*) FILTER (WHERE ended)
+        FROM lair.loot', '2|0|0', 'code of another role sees and ends no lease of others');
+    is_deeply($owner->rows(q(SELECT name, role::text, owner FROM advisory._leases
+        WHERE namespace = 'lair' ORDER BY 1)),
+        [ map { [ $_, 'stranger', 'stranger@look' ] } qw(analyze definer) ],
+        '... and takes them for itself');
+    $owner->shows("SELECT advisory.break_lease('l', 'whose', 1),
+        advisory.break_lease('l', 'whose', $token)", '0|1', 'the owner breaks it');
+    $owner->run('DELETE FROM advisory._leases');
+}
+
+# ---- Who waits -----------------------------------------------------------------------------------
+
+{
+    my @waiters = map { session(role => 'lessee', application => "w$_") } 1 .. 4;
+    my $token = lease($one, 'queue');
+    waits_for_lease($_, "SELECT token, acquired_at FROM advisory.lease('l', 'queue', '1 h'),
+        LATERAL (SELECT clock_timestamp()) AS a (acquired_at)") for @waiters;
+    $stranger->shows(q(SELECT lock, count(*) FROM advisory.activity WHERE pid IS NOT NULL
+        GROUP BY lock), 'lease <insufficient privilege>|4', 'others see that it is a lease');
+    is_deeply($owner->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
+        [ [ undef, '<insufficient privilege>', 'held', 'lease <insufficient privilege>', 4,
+            undef ] ],
+        'blockers, for a role that may not see it');
+    is_deeply($one->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
+        [ [ undef, 'lessee@one', 'held', 'lease l/queue', 4,
+            "SELECT advisory.break_lease('l', 'queue', $token);" ] ], '... and for its own');
+    is_deeply([ map { s/ \d+ s$//r } $one->column('SELECT * FROM advisory.wait_tree()') ],
+        [ 'lessee@one holds lease l/queue exclusive, held',
+            map { "  $waiters[$_ - 1]{pid} lessee\@w$_ waits for lease l/queue exclusive" }
+                1 .. @waiters ], 'wait_tree() has the lease, and those who wait below it')
+        or diag explain [ $one->column('SELECT * FROM advisory.wait_tree()') ];
+    my @late;
+    for my $waiter (@waiters) {
+        my $ended = $one->value("SELECT clock_timestamp() FROM advisory.end_lease('l', 'queue',
+            $token)");
+        my $row = $waiter->finish->{rows}[0];
+        ok($row->[0] > $token, 'they get it in their order, with greater tokens');
+        push @late,
+            $look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $row->[1], $ended);
+        $token = $row->[0];
+    }
+    cmp_ok(median(@late), '<', 0.2, 'soon') or diag "@late";
+    note sprintf 'served after %s ms', join ', ', map { sprintf '%.0f', 1000 * $_ } @late;
+    # A transaction that takes it, and one that relies on it.
+    $one->run('BEGIN', "SELECT advisory.check_lease('l', 'queue', $token)");
+    $one->shows(q(SELECT kind, name, mode, granted FROM advisory.locks WHERE pid = ?),
+        'lease|queue|shared|1', 'who relies on it is shown', $one->pid);
+    $one->run("SELECT advisory.renew_lease('l', 'queue', $token, '1 ms')");
+    sleep 0.01;
+    is(try_lease($two, 'queue'), undef, 'nobody takes over a lease that is relied on');
+    waits_for_lease($two, q(SELECT token FROM advisory.lease('l', 'queue', '1 h')));
+    $one->run('COMMIT');
+    cmp_ok($two->finish->{value}, '>', $token, '... until that transaction ends');
+    $token = $two->value(q(SELECT token FROM advisory.leases WHERE name = 'queue'));
+    $one->run('BEGIN', "SELECT advisory.check_lease('l', 'queue', $token)");
+    waits($look, $two, "SELECT advisory.end_lease('l', 'queue', $token)");
+    $one->run('COMMIT');
+    $two->returns(1, 'who ends it waits for those who rely on it');
+    nothing_left('leases');
+    # While a transaction takes it, others neither get it nor wait.
+    $one->run('BEGIN');
+    lease($one, 'taking');
+    $two->run(q(SET lock_timeout = '5 s'));
+    is(try_lease($two, 'taking'), undef, 'while another transaction takes it');
+    $two->run('RESET lock_timeout');
+    $one->run('ROLLBACK');
+    # Old snapshots.
+    $token = lease($two, 'snapshot');
+    $one->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+    my $new = lease($two, 'newer');
+    $one->fails("SELECT advisory.renew_lease('l', 'newer', $new)", '40001',
+        'an old snapshot cannot tell that a lease is lost');
+    $one->run('ROLLBACK', 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+    $one->fails(q(SELECT advisory.lease('l', 'newer', '1 h', '1 s')), '25001',
+        '... nor can it wait');
+    $one->run('ROLLBACK');
+    # How waits end.
+    for my $end ([ '55P03', ", '50 ms')", q(SET lock_timeout = 0) ],
+        [ '55P03', ')', q(SET lock_timeout = '50 ms') ],
+        [ '57014', ')', q(SET statement_timeout = '100 ms') ], [ '57014', ')', 'SELECT 1' ])
+    {
+        my ($state, $rest, $setting) = @$end;
+        waits_for_lease($one->run($setting),
+            "SELECT advisory.lease('l', 'snapshot', '1 h'$rest");
+        $look->run('SELECT pg_cancel_backend(' . $one->pid . ')') if $setting eq 'SELECT 1';
+        $one->ends($state, "$state: a wait ends");
+        $one->run('RESET ALL');
+        nothing_left($state);
+    }
+    $one->run('BEGIN', 'CREATE TEMP TABLE written ()');
+    $one->fails(q(CALL advisory.await_lease('l', 'snapshot', '1 h')), '25001',
+        'await_lease() in a transaction that has written');
+    $one->run('ROLLBACK')->start(q(CALL advisory.await_lease('l', 'snapshot', '1 h')));
+    sleep 0.1;
+    ok($look->wait_until('no snapshot', 'SELECT count(*) FROM pg_stat_activity
+        WHERE pid = ? AND backend_xid IS NULL AND backend_xmin IS NULL', $one->pid),
+        '... has no snapshot, but when it looks, and no transaction ID');
+    $two->run("SELECT advisory.end_lease('l', 'snapshot', $token)");
+    cmp_ok($one->finish->{value}, '>', $token, '... and gets it');
+    $owner->run('DELETE FROM advisory._leases');
+}
+
+# ---- Never two owners ----------------------------------------------------------------------------
+
+# What each owner had, as it is committed: from its grant to its last expiry, or to a time before it
+# has ended the lease.
+$look->run('CREATE TABLE owned (token bigint PRIMARY KEY, since timestamptz, until timestamptz)',
+    'GRANT ALL ON owned TO PUBLIC', <<'SQL');
+CREATE PROCEDURE own(name text, timeout interval) LANGUAGE plpgsql AS $$
+DECLARE
+    l record;
+    renewed timestamptz;
+BEGIN
+    SELECT * INTO l
+    FROM advisory.try_lease('race', name, (1 + 3 * random()) * interval '20 ms', timeout);
+    IF l.token IS NULL THEN RETURN; END IF;
+    INSERT INTO owned SELECT token, acquired_at, l.expires_at FROM advisory.leases
+        WHERE namespace = 'race' AND leases.name = own.name;
+    COMMIT;
+    IF random() < 0.3 THEN
+        renewed := advisory.renew_lease('race', name, l.token);
+        UPDATE owned SET until = renewed WHERE token = l.token AND renewed IS NOT NULL;
+        COMMIT;
+    END IF;
+    IF random() < 0.3 THEN
+        renewed := clock_timestamp();
+        IF advisory.end_lease('race', name, l.token) THEN
+            UPDATE owned SET until = least(until, renewed) WHERE token = l.token;
+        END IF;
+        COMMIT;
+    END IF;
+END $$;
+SQL
+for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
+    my (@takers, %errors);
+    my $join = sub { session(role => 'lessee')
+            ->run("SET default_transaction_isolation = '$level'") };
+    push @takers, $join->() for 1 .. TAKERS;
+    my $call = sub ($i) {
+        sprintf "CALL own('%s', '%s')", $level, $i % 2 && $level eq 'READ COMMITTED' ? '1 s' : '0';
+    };
+    my $end = time + 60;
+    my $grants = 0;
+    $takers[$_]->start($call->($_)) for 0 .. $#takers;
+    while ($grants < GRANTS && time < $end) {
+        for my $i (0 .. $#takers) {
+            next unless $takers[$i]->is_done;
+            my $state = $takers[$i]->finish->{state};
+            $errors{$state}++ if $state;
+            $takers[$i] = $join->() if ($state // '') =~ /^(57P01|08)/;
+            $takers[$i]->start($call->($i));
+        }
+        my $pid = $takers[ rand @takers ]->pid;
+        $look->run(($errors{57014} // 0) > 20 ? "SELECT pg_terminate_backend($pid)"
+            : "SELECT pg_cancel_backend($pid)") if rand() < 0.02;
+        $grants = $look->value('SELECT count(*) FROM owned') if rand() < 0.02;
+        sleep 0.0005;
+    }
+    $_->finish for @takers;
+    cmp_ok($grants, '>=', GRANTS, "$level: grants");
+    $look->shows('SELECT count(*) FROM (SELECT since, lag(until) OVER (ORDER BY token) AS until
+        FROM owned) AS o WHERE since < until', 0, '... never two owners at a time');
+    $look->shows('SELECT count(*) FROM (SELECT since, lag(since) OVER (ORDER BY token) AS last
+        FROM owned) AS o WHERE since < last', 0, '... and tokens grow in their order');
+    is_deeply([ grep { !/^(40001|57014|57P01|08...|55P03)$/ } keys %errors ], [], '... no errors');
+    note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
+    $look->run('TRUNCATE owned');
+}
+
+# ---- Over restarts, crashes and promotions -------------------------------------------------------
+
+sub on ($server, $name) {
+    return session(server => $server, database => $name, application => 'there');
+}
+{
+    my $server = own_server('wal_level=replica');
+    my $name = "leases_there_$$";
+    session(server => $server)->run(qq(CREATE DATABASE "$name"));
+    is(load_portable($name, $ENV{PGUSER}, $server), '', 'on another server');
+    my $there = on($server, $name);
+    my $token = lease($there, 'kept', q(, '2 s'));
+    my $highest = $token;
+    my $grows = sub ($what) {
+        my $new = lease($there, 'grows', q(, '1 ms', '10 s'));
+        cmp_ok($new, '>', $highest, "$what: tokens grow");
+        $highest = $new;
+    };
+    sleep 1.5;
+    for my $how ('immediate', ('kill') x CRASHES) {
+        $there->disconnect;
+        if ($how eq 'kill') {
+            $server->ctl('stop', '-m', 'immediate');
+            $server->ctl('start');
+        }
+        else { $server->ctl('restart', '-m', 'fast') }
+        $there = on($server, $name);
+        $there->shows(q(SELECT state, remaining > '1.9 s' FROM advisory.leases
+            WHERE name = 'kept'), 'restarted|1', "$how: the whole TTL again");
+        $there->shows(q(SELECT state, remaining < '2 s' FROM advisory.leases
+            WHERE name = 'kept'), 'restarted|1', '... from the first look on');
+        is(try_lease($there, 'kept'), undef, '... and nobody else gets it');
+        $there->shows("SELECT advisory.renew_lease('l', 'kept', $token) > now()", 1,
+            '... but its owner renews it');
+        $grows->($how);
+    }
+    my $standby = replica($server);
+    caught_up($there, $standby);
+    my $second = on($standby, $name);
+    $second->fails(q(SELECT advisory.lease('l', 'standby', '1 h')), '25006', 'not on a standby');
+    $second->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'kept'), 1,
+        '... which shows it');
+    $server->ctl('stop', '-m', 'immediate');
+    $there = $second;
+    $there->run('SELECT pg_promote()');
+    $grows->('a promotion');
+    $there->shows(qq(SELECT $highest >> 50), 2, '... in a new era');
+    $there->shows("SELECT advisory.renew_lease('l', 'kept', $token) > now()", 1,
+        '... and the owner keeps its lease');
+    $there->disconnect;
+    $standby->ctl('stop', '-m', 'fast');
+}
+
+# ---- Where a service refuses what they are made of -----------------------------------------------
+
+{
+    my $name = "leases_refused_$$";
+    create_portable_database(name => $name, aside => 1);
+    my ($admin, $here, $else) = (session(database => $name),
+        map { session(database => $name, role => 'lessee', application => $_) } qw(here else));
+    my @refused = map { "FUNCTION pg_catalog.$_" } qw(pg_walfile_name(pg_lsn) pg_control_system()
+        pg_current_wal_insert_lsn()), 'pg_logical_emit_message(boolean, text, text'
+        . ($admin->value('SHOW server_version_num') >= 170000 ? ', boolean)' : ')'),
+        qw(pg_try_advisory_xact_lock(bigint) pg_advisory_xact_lock(bigint));
+    $admin->run(map { "REVOKE EXECUTE ON $_ FROM PUBLIC" } @refused);
+    is(lease($here, 'plain'), 1, 'without WAL functions the first token is 1');
+    is(try_lease($else, 'plain'), undef, '... and nobody else gets the lease');
+    $else->start(q(SELECT token FROM advisory.lease('l', 'plain', '1 h', '20 s')));
+    sleep 0.05;
+    $here->run(q(SELECT advisory.end_lease('l', 'plain', 1)));
+    $else->returns(2, 'it is waited for, and its next token is greater');
+    $else->run(q(SELECT advisory.end_lease('l', 'plain', 2)));
+    $here->shows('SELECT count(*) FROM advisory.leases', 0, 'it has ended');
+    is(lease($here, 'plain', q(, '1 ms')), 3, 'and tokens grow on');
+    $admin->run(map { "GRANT EXECUTE ON $_ TO PUBLIC" } @refused);
+    sleep 0.01;
+    cmp_ok(lease($here, 'plain'), '>', 1 << 50, 'with WAL functions, too');
+}
+
+# ---- Tokens of locks and slots -------------------------------------------------------------------
+
+{
+    my $is_there = $one->value('SHOW server_version_num') >= 170000;
+    $one->run(q(SELECT advisory.lock('t', 'a'), advisory.acquire('t', 's', 2),
+        advisory.lock_shared('t', 'shared'), advisory.lock_key(5)));
+    for my $call (q(token('t', 'a')), q(token('t', 's', 1)), 'token_key(5)') {
+        my $first = $one->query("SELECT advisory.$call");
+        if ($is_there) {
+            cmp_ok($one->value("SELECT advisory.$call"), '>', $first->{value},
+                "$call: tokens grow");
+        }
+        else {
+            is($first->{state}, '0A000', "$call: not before PostgreSQL 17");
+            like($first->{hint}, qr/Take a lease/, '... and what to do');
+        }
+    }
+    if ($is_there) {
+        $one->fails("SELECT advisory.$_", '55000', "$_: not held")
+            for q(token('t', 'shared')), q(token('t', 'b')), q(token('t', 's', 2)), 'token_key(6)';
+        $one->fails("SELECT advisory.$_", '22004', "$_: null")
+            for q(token('t', 'a', NULL)), q(token('t', NULL::text)), 'token_key(NULL)';
+        $one->run('BEGIN READ ONLY');
+        cmp_ok($one->value(q(SELECT advisory.token('t', 'a'))), '>', 0,
+            'in a READ ONLY transaction');
+        $one->shows('SELECT pg_current_xact_id_if_assigned()', 'NULL', '... without an ID');
+        $one->run('COMMIT');
+        my $token = $one->value(q(SELECT advisory.token('t', 'a')));
+        $owner->run("SELECT advisory.tokens_above($token)");
+        cmp_ok($one->value(q(SELECT advisory.token('t', 'a'))), '>', $token + (1 << 49),
+            'tokens_above() begins a new era');
+    }
+    $owner->fails("SELECT advisory.tokens_above($_->[0])", $_->[1], "tokens_above($_->[0])")
+        for [ 'NULL', '22004' ], [ 0, '22023' ], [ '9223372036854775807', '22003' ];
+}
+done_testing();
