@@ -760,30 +760,34 @@ CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint
     LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM advisory._here()
 $$;
--- For a lock or slot that this session holds.  The record is on disk when the call returns: else a
--- crash could make the same token again, with another holder.
+-- For a lock or slot that this session holds, given by its key or its name.  The record is on disk
+-- when the call returns: else a crash could make the same token again, with another holder.
 CREATE OR REPLACE FUNCTION advisory._token(
-    what text, namespace text, name text, key bigint, slot integer)
+    is_slot boolean, namespace text, name text, key bigint, slot integer)
     RETURNS bigint LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     place pg_lsn;
 BEGIN
-    PERFORM advisory._check_slot(slot, 'slot') WHERE what = 'slot';
+    PERFORM advisory._require(current_setting('server_version_num')::integer >= 170000, '0A000',
+        'advisory.token() needs PostgreSQL 17 or later',
+        'Before, SQL cannot write a token to disk before COMMIT, so after a crash or failover '
+        'tokens could repeat or fall. So could those of a sequence.',
+        'Take a lease: it has a token. Or write in one transaction under advisory.xact_lock(), '
+        'or claim windows with advisory.claim().');
+    IF is_slot THEN
+        PERFORM advisory._check_slot(slot, 'slot');
+        key := advisory._slot_key(namespace, name, slot);
+    ELSIF is_slot IS NOT NULL THEN
+        key := advisory.key(namespace, name);
+    END IF;
     PERFORM advisory._check(key::text, 'key'),
             advisory._require(NOT pg_is_in_recovery(), '25006',
                 'cannot execute advisory.token() during recovery'),
-            advisory._require(current_setting('server_version_num')::integer >= 170000, '0A000',
-                'advisory.token() needs PostgreSQL 17 or later',
-                'Before, SQL cannot write a token to disk before COMMIT, so after a crash or '
-                'failover tokens could repeat or fall. So could those of a sequence.',
-                'Take a lease: it has a token. Or write in one transaction under '
-                'advisory.xact_lock(), or claim windows with advisory.claim().'),
             advisory._require(advisory._is_held(key, true, false), '55000',
-                CASE what WHEN 'slot'
-                     THEN format('this session does not have slot %s of semaphore "%s"',
-                                 slot, advisory._display(namespace, name))
-                     ELSE format('this session does not hold advisory lock "%s" in exclusive mode',
-                                 advisory._display(namespace, coalesce(name, key::text))) END,
+                format(CASE WHEN is_slot
+                            THEN 'this session does not have slot %2$s of semaphore "%1$s"'
+                            ELSE 'this session does not hold advisory lock "%s" in exclusive mode'
+                            END, advisory._display(namespace, coalesce(name, key::text)), slot),
                 'A session can get a token only for a lock or slot that it holds in exclusive '
                 'mode.');
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
@@ -2187,13 +2191,13 @@ claim_apart(namespace text, name text, apart interval) | timestamptz
     | (advisory._request_claim(namespace, name, apart, NULL, NULL, false, true)).claim
     | claim now: the time, or NULL if the last claim is younger than apart
 token(namespace text, name text) | bigint
-    | advisory._token('lock', namespace, name, advisory.key(namespace, name), NULL)
+    | advisory._token(false, namespace, name, NULL, NULL)
     | fencing token for a lock that this session holds exclusively
 token(namespace text, name text, slot integer) | bigint
-    | advisory._token('slot', namespace, name, advisory._slot_key(namespace, name, slot), slot)
+    | advisory._token(true, namespace, name, NULL, slot)
     | fencing token for a slot of this session
 token_key(key bigint) | bigint
-    | advisory._token('lock', NULL, NULL, key, NULL)
+    | advisory._token(NULL, NULL, NULL, key, NULL)
     | fencing token for the lock of this key, which this session holds
 %slease(namespace text, name text, ttl interval, timeout interval DEFAULT %s,
     owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
