@@ -1408,7 +1408,7 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
            'lease ' || CASE WHEN may_see
                             THEN advisory._printable(left(namespace, 256) || '/' || left(name, 256))
                             ELSE hidden END AS lock
-    FROM (SELECT h.server AS here, advisory._expiry(l, h.server, h.began) AS until, l.*
+    FROM (SELECT advisory._expiry(l, h.server, h.began) AS until, l.*
           FROM advisory._here() AS h, advisory._leases AS l) AS l,
          LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
                          pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(role, 'USAGE'))

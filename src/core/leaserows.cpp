@@ -44,7 +44,7 @@ static OwnStatement SELECT_LEASE = {
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
-	"SELECT " STATE TEXTS " FROM advisory._leases LIMIT $1",
+	"SELECT " STATE TEXTS " FROM advisory._leases ORDER BY expires_at DESC LIMIT $1",
 	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_NEIGHBOURS = {

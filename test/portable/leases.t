@@ -192,6 +192,19 @@ SQL
     $owner->run('DELETE FROM advisory._leases');
 }
 
+# A role that takes very many, or lets them expire.
+$owner->run(q(INSERT INTO advisory._leases SELECT i, i, 1, 'l', 'many ' || i, 'many',
+    'portable_owner'::regrole, 1, '1 h', '0', now(), now(), now() - interval '1 h', 0
+    FROM generate_series(1, 10500) AS i));
+lease($one, 'one of many');
+$owner->run(q(ANALYZE advisory._leases));
+$one->shows(q(SELECT count(*), count(*) FILTER (WHERE name = 'one of many') FROM advisory.leases),
+    '10000|1', 'very many leases do not hide one that is held');
+my $took = undisturbed_time(sub { $one->run('SELECT FROM advisory.locks') }, $one);
+cmp_ok($took, '<', 2, '... nor make locks slow');
+note sprintf 'locks with 10,500 leases: %.0f ms', 1000 * $took;
+$owner->run('DELETE FROM advisory._leases');
+
 # ---- Never two owners ----------------------------------------------------------------------------
 
 # What each owner had, as it is committed: from its grant to its last expiry, or to a time before it

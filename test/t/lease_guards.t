@@ -315,6 +315,9 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     my $shown = $look->query('SELECT count(*) FROM advisory.leases');
     is($shown->{value}, 10_000, 'leases shows no more than 10,000');
     like("@{$shown->{warnings}}", qr/only 10000 leases are shown/, '... and says so');
+    $look->run(q(SELECT advisory.lease('ns', 'longer than many', '2 h')));
+    $look->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'longer than many'), 1,
+        '... those first that are held longest');
     $look->run(q(DELETE FROM advisory._leases WHERE name ~ 'many'));
 }
 
