@@ -10,6 +10,8 @@
 #                                   one after the other
 #   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the
 #                             machine's (with libfaketime)
+#   EDITION=portable       with the portable edition, which has no tokens of locks before
+#                          PostgreSQL 17
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
@@ -32,7 +34,11 @@ sub figures_of ($mode) {
     my $begun = time;
     my $cluster = Cluster->new(
         synchronous => $mode eq 'sync', clocks => [ split ' ', $ENV{FAILOVER_CLOCKS} // '' ]);
-    session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
+    if (($ENV{EDITION} // '') eq 'portable') {
+        my $said = load_portable('postgres', 'postgres', $cluster->leader);
+        die "portable/advisory.sql: $said\n" if $said ne '';
+    }
+    else { session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext') }
     my $load = launch('nice', $python, "$FindBin::Bin/failover.py", $cluster->ports);
     wait_until('the load is on', sub { $load->said =~ /^ready/m || $load->is_done });
 
@@ -61,18 +67,21 @@ for my $mode (@modes) {
     my @figures = figures_of($mode);
     my $of = $figures{$mode} = {@figures};
     @names = @figures[grep { $_ % 2 == 0 } 0 .. $#figures] unless @names;
-    cmp_ok($of->{grants}, '>', 50 * $of->{failovers}, "$mode: tokens were given");
+    cmp_ok($of->{grants}, '>', (exists $of->{refused} ? 50 : 5) * $of->{failovers},
+        "$mode: tokens were given");
     is($of->{'not growing'}, 0, "$mode: no token falls");
-    cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
-    is($of->{'stale accepted'}, 0, "$mode: and accepted none");
-    cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
+    if (exists $of->{refused}) {
+        cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
+        is($of->{'stale accepted'}, 0, "$mode: and accepted none");
+        cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
+    }
     cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had")
         for qw(leases windows checks guarded);
     is($of->{'guarded, stale'}, 0,
         "$mode: no lease was checked successfully after a later holder's writes");
     # What was granted can be lost with the rest; then the tokens tell two holders apart.
     if ($mode eq 'sync') {
-        is($of->{lost}, 0, "$mode: none of those acknowledged is lost");
+        is($of->{lost} // 0, 0, "$mode: none of those acknowledged is lost");
         is($of->{'held by two'}, 0, "$mode: no lease is held by two");
         cmp_ok($of->{carried}, '>', 0, "$mode: and some by the same holder after a failover");
         is($of->{'run twice'}, 0, "$mode: no window is claimed twice");
@@ -81,7 +90,8 @@ for my $mode (@modes) {
     }
     if ($of->{'used twice'}) {
         diag "$mode: $of->{'used twice'} timelines were used twice, as Patroni permits: "
-            . "$of->{unordered} tokens and writes were not in order";
+            . "$of->{unordered} tokens and @{[$of->{'unordered writes'} // 0]} writes were not in "
+            . 'order';
     }
     is($of->{'unexpected errors'}, 0,
         "$mode: no session saw an error that a failover does not explain");
