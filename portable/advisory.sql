@@ -12,11 +12,11 @@
 -- the planner shall inline must not: these have no operators, and call functions by their full
 -- names.  Other SQL functions without one are called by functions with one only.
 BEGIN;
-SET LOCAL lock_timeout = '1s';   -- Others cannot use it while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on;
+SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
 DO $$
 DECLARE
     old record;
@@ -44,6 +44,27 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     ELSE
+        -- Nobody may wait for this file while it waits for him.  So it locks all before it changes
+        -- anything, in the order in which calls do: views before what they read.  If somebody is in
+        -- the way, it begins again.  (LOCK TABLE would lock the views of the server, too.)
+        FOR attempts_left IN REVERSE 20..0 LOOP
+            BEGIN
+                FOR old IN
+                    SELECT oid::regclass AS name
+                    FROM pg_class
+                    WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
+                        AND relowner = quote_ident(current_user)::regrole
+                    ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
+                        '{_tree,_edges,_entry,_sets,key_labels,_keys,_uses,_prepared,
+                          _claim_request}', relname::text), relname
+                LOOP
+                    EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
+                END LOOP;
+                EXIT;
+            EXCEPTION WHEN lock_not_available THEN
+                IF attempts_left = 0 THEN RAISE; END IF;
+            END;
+        END LOOP;
         -- What an older file has made otherwise.
         FOR old IN
             SELECT p.oid::regprocedure AS name

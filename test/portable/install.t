@@ -95,6 +95,45 @@ for my $call (@CALLS) {
 }
 $caller->run('SELECT pg_catalog.pg_advisory_unlock_all()');
 
+# ---- Beside sessions at work ---------------------------------------------------------------------
+
+# pgbench ends a session at any error but a deadlock, which it counts.
+my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
+    q(SELECT advisory.try_lock('load', :i, '20ms'); SELECT pg_advisory_unlock_all()),
+    q(SELECT advisory.try_acquire('load', 's', 2, '20ms'); SELECT pg_advisory_unlock_all()),
+    q(SELECT advisory.claim('load', :i, '1 ms'); SELECT advisory.check_token('load', :i, 1)),
+    q(CALL advisory.run('load', :i, 'SELECT 1', slots => 2, once_per => '1 ms')),
+    q(BEGIN; SELECT advisory.try_xact_acquire('load', 's', 2, '20ms'), advisory.claim('load', :i,
+        '1 ms'); SELECT count(*) FROM advisory.locks; COMMIT),
+    q(BEGIN; SELECT count(*) FROM advisory.key_labels; SELECT advisory.claim('load', :i, '1 ms');
+        SELECT advisory.try_xact_lock('load', :i, '20ms'); COMMIT),
+    'SELECT count(*) FROM advisory.wait_tree()', q(SELECT count(*) FROM advisory.holders('a', 'b')),
+    map { "SELECT count(*) FROM advisory.$_" }
+        qw(activity blockers waits semaphores known_keys claims pressure));
+{
+    my @files = map { "$ENV{ADVISORY_EXT_TMP}/install.$$.$_.sql" } 0 .. $#WORK;
+    for my $i (0 .. $#WORK) {
+        open my $file, '>', $files[$i] or die "$files[$i]: $!\n";
+        print {$file} $WORK[$i];
+        close $file or die "$files[$i]: $!\n";
+    }
+    local $ENV{PGOPTIONS} = '-c client_min_messages=error';
+    open my $bench, '-|', "$ENV{PG_BINDIR}/pgbench -n -c 4 -T 10 -U portable_owner "
+        . "@{[ map { qq(-f $_) } @files ]} $database 2>&1" or die "pgbench: $!\n";
+    my $AT_WORK = q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench');
+    wait_until('sessions are at work', sub { $admin->value($AT_WORK) == 4 });
+    my @said;
+    push @said, install() while $admin->value($AT_WORK);
+    my $report = join '', <$bench>;
+    close $bench;
+    unlink @files;
+    is($?, 0, 'it is loaded again and again beside sessions at work, none of which gets an error')
+        or diag $report;
+    like($report, qr/^number of failed transactions: 0 /m, '... nor a deadlock');
+    is_deeply([ grep { $_ ne '' } @said ], [], '... and no load fails');
+    cmp_ok(scalar @said, '>', 2, '... of several') or diag scalar @said;
+}
+
 # ---- An older file -------------------------------------------------------------------------------
 
 $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
