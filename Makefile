@@ -219,7 +219,7 @@ bench-plots: # draw what the last full bench found
 TLE = portable/advisory-tle.sql
 portable-tle: ## the portable edition as an extension, by pg_tle
 	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
-	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
+	sed -E '/^(BEGIN.*|COMMIT);$$/d' portable/advisory.sql; \
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 

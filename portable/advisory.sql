@@ -11,11 +11,13 @@
 -- its own, at the end of this file.  Procedures that COMMIT cannot have one, and SQL functions that
 -- the planner shall inline must not: these have no operators, and call functions by their full
 -- names.  Other SQL functions without one are called by functions with one only.
-BEGIN;
+BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on;
+-- One load at a time: the lock advisory/load.
+DO $$ BEGIN PERFORM pg_advisory_xact_lock(3110684617034927664); END $$;
 SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
 DO $$
 DECLARE

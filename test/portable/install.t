@@ -174,6 +174,20 @@ SKIP: {
     is(install(), '', '... nor to the file');
 }
 
+# ---- Several at once -----------------------------------------------------------------------------
+
+{
+    create_database(name => "advisory_first_$$", extension => 0);
+    my $load = "psql -Xq -v ON_ERROR_STOP=1 -o /dev/null "
+        . "-f '$FindBin::Bin/../../portable/advisory.sql' advisory_first_$$ 2>&1";
+    local $ENV{PGOPTIONS} =
+        '-c client_min_messages=warning -c default_transaction_isolation=serializable';
+    is(scalar `$load & $load & $load; wait`, '', 'one of several first loads waits for the other');
+    session(database => "advisory_first_$$")->shows('SELECT advisory.edition()', 'portable',
+        '... and it is installed');
+    $admin->run(qq(DROP DATABASE "advisory_first_$$"));
+}
+
 # ---- YugabyteDB ----------------------------------------------------------------------------------
 
 create_database(name => "advisory_yb_$$", extension => 0);
