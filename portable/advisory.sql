@@ -67,7 +67,7 @@ BEGIN
                 IF attempts_left = 0 THEN RAISE; END IF;
             END;
         END LOOP;
-        -- What an older file has made otherwise.
+        -- What an older file has made otherwise: arguments or results without this.
         FOR old IN
             SELECT p.oid::regprocedure AS name
             FROM pg_proc AS p
@@ -75,10 +75,11 @@ BEGIN
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
                          -- Every role could call these as the owner.
-                         ('', '{_caller,_claim,_describe_claim,_finish_claim}'))
-                AS new (argument, functions) ON proname = ANY (functions::text[])
+                         ('never', '{_caller,_claim,_describe_claim,_finish_claim}'))
+                AS new (has, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
-                AND argument = ANY (proargnames) IS NOT TRUE
+                AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
+                    !~ ('\m' || has || '\M')
         LOOP
             EXECUTE 'DROP ROUTINE ' || old.name;
         END LOOP;
