@@ -16,8 +16,41 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on;
--- One load at a time: the lock advisory/load.
-DO $$ BEGIN PERFORM pg_advisory_xact_lock(3110684617034927664); END $$;
+-- Only where pg_locks shows each lock at once, and it can be released.  The first is advisory/load:
+-- loads come one after the other.  The keys of the others are this session's own.
+DO $$
+DECLARE
+    name text;
+    key bigint;
+    is_right boolean;
+    is_released boolean := true;
+BEGIN
+    FOR name, key IN
+        SELECT 'pg_' || f, 3110684617034927664 + (i > 1)::integer * (8 * pg_backend_pid() + i)
+        FROM unnest('{advisory_xact_lock,advisory_xact_lock_shared,try_advisory_xact_lock,
+                      try_advisory_xact_lock_shared,advisory_lock,advisory_lock_shared,
+                      try_advisory_lock,try_advisory_lock_shared}'::text[])
+            WITH ORDINALITY AS l (f, i)
+    LOOP
+        EXECUTE format('SELECT %s(%s)', name, key);
+        is_right := (mode, granted) = (
+            CASE WHEN name LIKE '%shared' THEN 'ShareLock' ELSE 'ExclusiveLock' END, true)
+            FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1
+                AND (classid::bigint << 32) | objid::bigint = key;
+        IF name NOT LIKE '%xact%' THEN
+            EXECUTE format('SELECT pg_advisory_un%s(%s)', substring(name, 'lock.*'), key)
+            INTO is_released;
+        END IF;
+        IF (is_right AND is_released) IS NOT TRUE THEN
+            RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+                MESSAGE = name || '() does not do here what it does in PostgreSQL',
+                DETAIL = 'pg_locks must show a lock at once, and the session must be able to '
+                         'release it. Otherwise two sessions would get the same slot of a '
+                         'semaphore, and holds() would be wrong.',
+                HINT = 'doc/portable.md says what to use on other servers.';
+        END IF;
+    END LOOP;
+END $$;
 SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
 DO $$
 DECLARE
@@ -28,13 +61,6 @@ BEGIN
             MESSAGE = 'this database has the extension advisory_ext',
             HINT = 'It has all that the portable edition has. '
                    'Never use both editions in one database.';
-    ELSIF version() LIKE '%-YB-%' OR current_setting('yb_locks_min_txn_age', true) IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = 'the portable edition cannot work on YugabyteDB',
-            DETAIL = 'Its view pg_locks does not show transactions younger than a second, and '
-                     'shows at most 16. So two sessions would get the same slot of a semaphore, '
-                     'and holds() would be wrong.',
-            HINT = 'Use the built-in functions, such as pg_advisory_xact_lock().';
     ELSIF EXISTS (SELECT FROM pg_namespace
                   WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',

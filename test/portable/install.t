@@ -188,17 +188,33 @@ SKIP: {
     $admin->run(qq(DROP DATABASE "advisory_first_$$"));
 }
 
-# ---- YugabyteDB ----------------------------------------------------------------------------------
+# ---- Servers whose locks are not those of PostgreSQL ---------------------------------------------
 
-create_database(name => "advisory_yb_$$", extension => 0);
-session(database => "advisory_yb_$$")->run(q(CREATE OR REPLACE FUNCTION pg_catalog.version()
-    RETURNS text LANGUAGE sql AS $$ SELECT 'PostgreSQL 15.2-YB-2025.1.0.0-b0 on x86_64' $$));
-like(load_portable("advisory_yb_$$", $ENV{PGUSER}),
-    qr/cannot work on YugabyteDB\nDETAIL: .* same slot .*\nHINT: .*built-in functions/,
-    'it refuses to be installed on YugabyteDB, and says why');
-session(database => "advisory_yb_$$")->shows(q(SELECT to_regnamespace('advisory')), 'NULL',
-    '... and leaves nothing behind');
-$admin->run(qq(DROP DATABASE "advisory_yb_$$"));
+# As YugabyteDB hides young transactions, and as CockroachDB's functions did nothing.
+for my $case (
+    [ 'pg_locks shows nothing young', 'xact_lock',
+        q(CREATE OR REPLACE VIEW pg_catalog.pg_locks AS SELECT l.* FROM pg_lock_status() AS l
+            WHERE pid <> pg_backend_pid()) ],
+    [ 'a function says true without a lock', 'lock', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_try_advisory_lock(bigint) RETURNS bool LANGUAGE sql AS 'SELECT true') ],
+    [ '... for a transaction', 'xact_lock_shared', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_try_advisory_xact_lock_shared(bigint) RETURNS bool LANGUAGE sql
+            AS 'SELECT true') ],
+    [ 'a lock cannot be released', 'lock_shared', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_advisory_unlock_shared(bigint) RETURNS bool LANGUAGE sql
+            AS 'SELECT false') ],
+) {
+    my ($what, $function, $change) = @$case;
+    create_database(name => "advisory_other_$$", extension => 0);
+    my $there = session(database => "advisory_other_$$");
+    $there->run('SET allow_system_table_mods = on', $change);
+    my $said = load_portable("advisory_other_$$", $ENV{PGUSER});
+    like($said, qr/ERROR:  pg_(?:try_)?advisory_$function\(\) does not do here/, "$what: refused");
+    like($said, qr/\nDETAIL:  .* same slot .*\nHINT:  .*doc\/portable[.]md/, '... and told why');
+    $there->shows(q(SELECT to_regnamespace('advisory')), 'NULL', '... and nothing is left behind');
+    $there->disconnect;
+    $admin->run(qq(DROP DATABASE "advisory_other_$$"));
+}
 
 # ---- Gone ----------------------------------------------------------------------------------------
 
