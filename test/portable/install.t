@@ -174,6 +174,33 @@ SKIP: {
     is(install(), '', '... nor to the file');
 }
 
+# ---- Session-level locks are forbidden -----------------------------------------------------------
+
+{
+    open my $in, '<', "$FindBin::Bin/../../doc/portable.md" or die "$!\n";
+    local $/ = undef;
+    my ($block) = <$in> =~ /^```sql\n(DO \$\$(?:(?!```).)*REVOKE EXECUTE.*?)^```/ms;
+    $owner->run($block);
+    is(install(), '', 'the file is loaded after session-level locks have been forbidden');
+    my $BY_OTHERS = q(FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+        AND %s has_function_privilege('portable_other', oid, 'EXECUTE'));
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND obj_description(oid, 'pg_proc')
+        ~ '^(take|lock) .* (session|without a snapshot)'", ''), [], 'no function takes one');
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND proname <> 'unclaim'
+        AND obj_description(oid, 'pg_proc') !~ '^(take|lock) .*(session|without a snapshot)'",
+        'NOT'), [], '... and no other is forbidden');
+    my $other = session(role => 'portable_other', database => $database);
+    $other->fails($_, '42501', "$_ is refused") for q(SELECT advisory.lock('a', 'b')),
+        q(SELECT advisory.try_lock('a', 'b', '1 s')), q(CALL advisory.await_lock('a', 'b')),
+        q(SELECT advisory.acquire('a', 'b', 2)), q(SELECT * FROM advisory.try_lock_any('a', '{b}'));
+    ok(defined $other->value($_), "$_ is not") for q(SELECT advisory.xact_lock('a', 1)),
+        q(SELECT advisory.try_xact_acquire('a', 'b', 2)), q(SELECT advisory.claim_apart('f', 'a',
+        '1 us')), q(CALL advisory.run('a', 'b', 'SELECT 1', slots => 2, once_per => '1 us'));
+    $owner->run($block =~ s/\bREVOKE\b(.*)FROM PUBLIC/GRANT$1TO portable_other/r);
+    $other->shows(q(SELECT advisory.lock('a', 'b')), 1, 'a role can be allowed to');
+    $owner->run($block =~ s/\bREVOKE\b(.*)FROM PUBLIC/GRANT$1TO PUBLIC/r);
+}
+
 # ---- Several at once -----------------------------------------------------------------------------
 
 {
