@@ -216,11 +216,25 @@ bench-plots: # draw what the last full bench found
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
 # The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
-TLE = portable/advisory-tle.sql
-portable-tle: ## the portable edition as an extension, by pg_tle
-	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
-	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
+# dbdev wants three numbers in a version.
+PORTABLE_EXTENSION = results/advisory_portable
+PORTABLE_VERSION   = $(EXTVERSION)$(if $(word 3,$(subst ., ,$(EXTVERSION))),,.0)
+PORTABLE_COMMENT   = named advisory locks, semaphores, jobs and views (portable edition)
+PORTABLE_SCRIPT    = $(PORTABLE_EXTENSION)/advisory_portable--$(PORTABLE_VERSION).sql
+portable-extension: ## the portable edition as an extension, for dbdev
+	rm -rf '$(PORTABLE_EXTENSION)'
+	mkdir -p '$(PORTABLE_EXTENSION)'
+	@{ sed -E '/^(BEGIN.*|COMMIT);$$/d' portable/advisory.sql; \
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
+	} >'$(PORTABLE_SCRIPT)'
+	@printf '%s\n' "comment = '$(PORTABLE_COMMENT)'" "default_version = '$(PORTABLE_VERSION)'" 'relocatable = false' 'superuser = false' \
+	>'$(PORTABLE_EXTENSION)/advisory_portable.control'
+	cp portable/README.md '$(PORTABLE_EXTENSION)/'
+
+TLE = portable/advisory-tle.sql
+portable-tle: portable-extension ## the same as a file for pg_tle
+	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(PORTABLE_VERSION)', '$(PORTABLE_COMMENT)', \$$_pgtle_\$$"; \
+	cat '$(PORTABLE_SCRIPT)'; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
 pictures: # draw the terminals that the documents show
@@ -232,4 +246,4 @@ help:
 
 FORCE:
 .PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
-	test-packages lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE
+	test-packages lint sanitize test-assert test-faults bench bench-plots portable-extension portable-tle pictures help FORCE

@@ -11,12 +11,47 @@
 -- its own, at the end of this file.  Procedures that COMMIT cannot have one, and SQL functions that
 -- the planner shall inline must not: these have no operators, and call functions by their full
 -- names.  Other SQL functions without one are called by functions with one only.
-BEGIN;
-SET LOCAL lock_timeout = '1s';   -- Others cannot use it while this file waits for them.
+BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on;
+-- Only where pg_locks shows each lock at once, and it can be released.  The first is advisory/load:
+-- loads come one after the other.  The keys of the others are this session's own.
+DO $$
+DECLARE
+    name text;
+    key bigint;
+    is_right boolean;
+    is_released boolean := true;
+BEGIN
+    FOR name, key IN
+        SELECT 'pg_' || f, 3110684617034927664 + (i > 1)::integer * (8 * pg_backend_pid() + i)
+        FROM unnest('{advisory_xact_lock,advisory_xact_lock_shared,try_advisory_xact_lock,
+                      try_advisory_xact_lock_shared,advisory_lock,advisory_lock_shared,
+                      try_advisory_lock,try_advisory_lock_shared}'::text[])
+            WITH ORDINALITY AS l (f, i)
+    LOOP
+        EXECUTE format('SELECT %s(%s)', name, key);
+        is_right := (mode, granted) = (
+            CASE WHEN name LIKE '%shared' THEN 'ShareLock' ELSE 'ExclusiveLock' END, true)
+            FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1
+                AND (classid::bigint << 32) | objid::bigint = key;
+        IF name NOT LIKE '%xact%' THEN
+            EXECUTE format('SELECT pg_advisory_un%s(%s)', substring(name, 'lock.*'), key)
+            INTO is_released;
+        END IF;
+        IF (is_right AND is_released) IS NOT TRUE THEN
+            RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+                MESSAGE = name || '() does not do here what it does in PostgreSQL',
+                DETAIL = 'pg_locks must show a lock at once, and the session must be able to '
+                         'release it. Otherwise two sessions would get the same slot of a '
+                         'semaphore, and holds() would be wrong.',
+                HINT = 'doc/portable.md says what to use on other servers.';
+        END IF;
+    END LOOP;
+END $$;
+SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
 DO $$
 DECLARE
     old record;
@@ -26,13 +61,6 @@ BEGIN
             MESSAGE = 'this database has the extension advisory_ext',
             HINT = 'It has all that the portable edition has. '
                    'Never use both editions in one database.';
-    ELSIF version() LIKE '%-YB-%' OR current_setting('yb_locks_min_txn_age', true) IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = 'the portable edition cannot work on YugabyteDB',
-            DETAIL = 'Its view pg_locks does not show transactions younger than a second, and '
-                     'shows at most 16. So two sessions would get the same slot of a semaphore, '
-                     'and holds() would be wrong.',
-            HINT = 'Use the built-in functions, such as pg_advisory_xact_lock().';
     ELSIF EXISTS (SELECT FROM pg_namespace
                   WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
@@ -44,7 +72,28 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     ELSE
-        -- What an older file has made otherwise.
+        -- Nobody may wait for this file while it waits for him.  So it locks all before it changes
+        -- anything, in the order in which calls do: views before what they read.  If somebody is in
+        -- the way, it begins again.  (LOCK TABLE would lock the views of the server, too.)
+        FOR attempts_left IN REVERSE 20..0 LOOP
+            BEGIN
+                FOR old IN
+                    SELECT oid::regclass AS name
+                    FROM pg_class
+                    WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
+                        AND relowner = quote_ident(current_user)::regrole
+                    ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
+                        '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_uses,
+                          _prepared,_claim_request,_lease_request}', relname::text), relname
+                LOOP
+                    EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
+                END LOOP;
+                EXIT;
+            EXCEPTION WHEN lock_not_available THEN
+                IF attempts_left = 0 THEN RAISE; END IF;
+            END;
+        END LOOP;
+        -- What an older file has made otherwise: arguments or results without this.
         FOR old IN
             SELECT p.oid::regprocedure AS name
             FROM pg_proc AS p
@@ -52,10 +101,11 @@ BEGIN
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
                          -- Every role could call these as the owner.
-                         ('', '{_caller,_claim,_describe_claim,_finish_claim,_no_token}'))
-                AS new (argument, functions) ON proname = ANY (functions::text[])
+                         ('never', '{_caller,_claim,_describe_claim,_finish_claim,_no_token}'))
+                AS new (has, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
-                AND argument = ANY (proargnames) IS NOT TRUE
+                AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
+                    !~ ('\m' || has || '\M')
         LOOP
             EXECUTE 'DROP ROUTINE ' || old.name;
         END LOOP;
@@ -2081,15 +2131,15 @@ BEGIN
 END $$;
 
 ---- The lock table
--- The server's own formula for what surely fits.  How much more does cannot be seen from SQL.
+-- The server's own formula for what surely fits.  How much more does before 19 cannot be seen.
 CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT CASE WHEN percent >= 75 THEN 'critical'
                 WHEN percent >= 50 THEN 'warning'
                 ELSE 'ok' END AS status,
-           NULL::double precision AS percent_used,
-           NULL::bigint AS headroom,
+           CASE WHEN fixed > 0 THEN percent END AS percent_used,
+           fixed - locks AS headroom,
            locks AS locks_used,
-           NULL::bigint AS locks_estimated,
+           fixed AS locks_estimated,
            guaranteed AS locks_guaranteed,
            percent AS percent_of_guaranteed,
            holders AS holders_used,
@@ -2097,8 +2147,8 @@ CREATE OR REPLACE VIEW advisory.pressure AS
            greatest(per_process,
                     CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
                AS recommended_max_locks_per_transaction,
-           false AS exact,
-           NULL::bigint AS holders_estimated
+           fixed IS NOT NULL AS exact,
+           2 * fixed AS holders_estimated
     FROM (SELECT count(DISTINCT tag) AS locks,
                  count(DISTINCT (tag, pid, virtualtransaction)) AS holders
           FROM pg_locks,
@@ -2107,11 +2157,13 @@ CREATE OR REPLACE VIEW advisory.pressure AS
           WHERE NOT fastpath AND mode <> 'SIReadLock') AS used,
          (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
                  sum(coalesce(current_setting(s, true),
-                              current_setting('autovacuum_max_workers'))::bigint)::bigint + 1
-                     AS processes
+                              current_setting('autovacuum_max_workers'))::bigint)::bigint
+                     + 1 + current_setting('server_version_num')::integer / 180000 AS processes
           FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,'
                       'max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
          LATERAL (SELECT per_process * processes AS guaranteed) AS size,
+         LATERAL (SELECT CASE WHEN current_setting('server_version_num')::integer >= 190000
+                              THEN guaranteed END AS fixed) AS f,
          LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
                              ::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';

@@ -102,6 +102,45 @@ for my $call (@CALLS, q(SELECT advisory.end_lease('a', 'l', token) FROM advisory
 }
 $caller->run('SELECT pg_catalog.pg_advisory_unlock_all()');
 
+# ---- Beside sessions at work ---------------------------------------------------------------------
+
+# pgbench ends a session at any error but a deadlock, which it counts.
+my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
+    q(SELECT advisory.try_lock('load', :i, '20ms'); SELECT pg_advisory_unlock_all()),
+    q(SELECT advisory.try_acquire('load', 's', 2, '20ms'); SELECT pg_advisory_unlock_all()),
+    q(SELECT advisory.claim('load', :i, '1 ms'); SELECT advisory.check_token('load', :i, 1)),
+    q(CALL advisory.run('load', :i, 'SELECT 1', slots => 2, once_per => '1 ms')),
+    q(BEGIN; SELECT advisory.try_xact_acquire('load', 's', 2, '20ms'), advisory.claim('load', :i,
+        '1 ms'); SELECT count(*) FROM advisory.locks; COMMIT),
+    q(BEGIN; SELECT count(*) FROM advisory.key_labels; SELECT advisory.claim('load', :i, '1 ms');
+        SELECT advisory.try_xact_lock('load', :i, '20ms'); COMMIT),
+    'SELECT count(*) FROM advisory.wait_tree()', q(SELECT count(*) FROM advisory.holders('a', 'b')),
+    map { "SELECT count(*) FROM advisory.$_" }
+        qw(activity blockers waits semaphores known_keys claims pressure));
+{
+    my @files = map { "$ENV{ADVISORY_EXT_TMP}/install.$$.$_.sql" } 0 .. $#WORK;
+    for my $i (0 .. $#WORK) {
+        open my $file, '>', $files[$i] or die "$files[$i]: $!\n";
+        print {$file} $WORK[$i];
+        close $file or die "$files[$i]: $!\n";
+    }
+    local $ENV{PGOPTIONS} = '-c client_min_messages=error';
+    open my $bench, '-|', "$ENV{PG_BINDIR}/pgbench -n -c 4 -T 10 -U portable_owner "
+        . "@{[ map { qq(-f $_) } @files ]} $database 2>&1" or die "pgbench: $!\n";
+    my $AT_WORK = q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench');
+    wait_until('sessions are at work', sub { $admin->value($AT_WORK) == 4 });
+    my @said;
+    push @said, install() while $admin->value($AT_WORK);
+    my $report = join '', <$bench>;
+    close $bench;
+    unlink @files;
+    is($?, 0, 'it is loaded again and again beside sessions at work, none of which gets an error')
+        or diag $report;
+    like($report, qr/^number of failed transactions: 0 /m, '... nor a deadlock');
+    is_deeply([ grep { $_ ne '' } @said ], [], '... and no load fails');
+    cmp_ok(scalar @said, '>', 2, '... of several') or diag scalar @said;
+}
+
 # ---- An older file -------------------------------------------------------------------------------
 
 $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
@@ -142,17 +181,74 @@ SKIP: {
     is(install(), '', '... nor to the file');
 }
 
-# ---- YugabyteDB ----------------------------------------------------------------------------------
+# ---- Session-level locks are forbidden -----------------------------------------------------------
 
-create_database(name => "advisory_yb_$$", extension => 0);
-session(database => "advisory_yb_$$")->run(q(CREATE OR REPLACE FUNCTION pg_catalog.version()
-    RETURNS text LANGUAGE sql AS $$ SELECT 'PostgreSQL 15.2-YB-2025.1.0.0-b0 on x86_64' $$));
-like(load_portable("advisory_yb_$$", $ENV{PGUSER}),
-    qr/cannot work on YugabyteDB\nDETAIL: .* same slot .*\nHINT: .*built-in functions/,
-    'it refuses to be installed on YugabyteDB, and says why');
-session(database => "advisory_yb_$$")->shows(q(SELECT to_regnamespace('advisory')), 'NULL',
-    '... and leaves nothing behind');
-$admin->run(qq(DROP DATABASE "advisory_yb_$$"));
+{
+    open my $in, '<', "$FindBin::Bin/../../doc/portable.md" or die "$!\n";
+    local $/ = undef;
+    my ($block) = <$in> =~ /^```sql\n(DO \$\$(?:(?!```).)*REVOKE EXECUTE.*?)^```/ms;
+    $owner->run($block);
+    is(install(), '', 'the file is loaded after session-level locks have been forbidden');
+    my $BY_OTHERS = q(FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+        AND %s has_function_privilege('portable_other', oid, 'EXECUTE'));
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND obj_description(oid, 'pg_proc')
+        ~ '^(take|lock) .* (session|without a snapshot)'", ''), [], 'no function takes one');
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND proname <> 'unclaim'
+        AND obj_description(oid, 'pg_proc') !~ '^(take|lock) .*(session|without a snapshot)'",
+        'NOT'), [], '... and no other is forbidden');
+    my $other = session(role => 'portable_other', database => $database);
+    $other->fails($_, '42501', "$_ is refused") for q(SELECT advisory.lock('a', 'b')),
+        q(SELECT advisory.try_lock('a', 'b', '1 s')), q(CALL advisory.await_lock('a', 'b')),
+        q(SELECT advisory.acquire('a', 'b', 2)), q(SELECT * FROM advisory.try_lock_any('a', '{b}'));
+    ok(defined $other->value($_), "$_ is not") for q(SELECT advisory.xact_lock('a', 1)),
+        q(SELECT advisory.try_xact_acquire('a', 'b', 2)), q(SELECT advisory.claim_apart('f', 'a',
+        '1 us')), q(CALL advisory.run('a', 'b', 'SELECT 1', slots => 2, once_per => '1 us'));
+    $owner->run($block =~ s/\bREVOKE\b(.*)FROM PUBLIC/GRANT$1TO portable_other/r);
+    $other->shows(q(SELECT advisory.lock('a', 'b')), 1, 'a role can be allowed to');
+    $owner->run($block =~ s/\bREVOKE\b(.*)FROM PUBLIC/GRANT$1TO PUBLIC/r);
+}
+
+# ---- Several at once -----------------------------------------------------------------------------
+
+{
+    create_database(name => "advisory_first_$$", extension => 0);
+    my $load = "psql -Xq -v ON_ERROR_STOP=1 -o /dev/null "
+        . "-f '$FindBin::Bin/../../portable/advisory.sql' advisory_first_$$ 2>&1";
+    local $ENV{PGOPTIONS} =
+        '-c client_min_messages=warning -c default_transaction_isolation=serializable';
+    is(scalar `$load & $load & $load; wait`, '', 'one of several first loads waits for the other');
+    session(database => "advisory_first_$$")->shows('SELECT advisory.edition()', 'portable',
+        '... and it is installed');
+    $admin->run(qq(DROP DATABASE "advisory_first_$$"));
+}
+
+# ---- Servers whose locks are not those of PostgreSQL ---------------------------------------------
+
+# As YugabyteDB hides young transactions, and as CockroachDB's functions did nothing.
+for my $case (
+    [ 'pg_locks shows nothing young', 'xact_lock',
+        q(CREATE OR REPLACE VIEW pg_catalog.pg_locks AS SELECT l.* FROM pg_lock_status() AS l
+            WHERE pid <> pg_backend_pid()) ],
+    [ 'a function says true without a lock', 'lock', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_try_advisory_lock(bigint) RETURNS bool LANGUAGE sql AS 'SELECT true') ],
+    [ '... for a transaction', 'xact_lock_shared', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_try_advisory_xact_lock_shared(bigint) RETURNS bool LANGUAGE sql
+            AS 'SELECT true') ],
+    [ 'a lock cannot be released', 'lock_shared', q(CREATE OR REPLACE FUNCTION
+        pg_catalog.pg_advisory_unlock_shared(bigint) RETURNS bool LANGUAGE sql
+            AS 'SELECT false') ],
+) {
+    my ($what, $function, $change) = @$case;
+    create_database(name => "advisory_other_$$", extension => 0);
+    my $there = session(database => "advisory_other_$$");
+    $there->run('SET allow_system_table_mods = on', $change);
+    my $said = load_portable("advisory_other_$$", $ENV{PGUSER});
+    like($said, qr/ERROR:  pg_(?:try_)?advisory_$function\(\) does not do here/, "$what: refused");
+    like($said, qr/\nDETAIL:  .* same slot .*\nHINT:  .*doc\/portable[.]md/, '... and told why');
+    $there->shows(q(SELECT to_regnamespace('advisory')), 'NULL', '... and nothing is left behind');
+    $there->disconnect;
+    $admin->run(qq(DROP DATABASE "advisory_other_$$"));
+}
 
 # ---- Gone ----------------------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env perl
-# `make portable-tle`: the portable edition as an extension of pg_tle. Where there is no pg_tle, its
-# function only writes the files that it stands for, so that the server's own CREATE EXTENSION runs
-# the script, by the rules for extension scripts.
+# `make portable-tle`: the portable edition as an extension of pg_tle. Where there is no pg_tle, the
+# server's own CREATE EXTENSION runs the script, by the rules for extension scripts, from the folder
+# of `make portable-extension`.
 use FindBin;
 use AdvisoryTest;
+use File::Copy qw(copy);
 use File::Temp qw(tempdir);
 
 my $root   = "$FindBin::Bin/../..";
-my $file   = tempdir(CLEANUP => 1) . '/tle.sql';
+my $dir    = tempdir(CLEANUP => 1);
+my $file   = "$dir/tle.sql";
 my $folder = $ENV{ADVISORY_EXT_STAGE} . `$ENV{PG_CONFIG} --sharedir` =~ s/\n//r . '/extension';
 my $has_tle = -e "$folder/pg_tle.control";
 my $server = own_server($has_tle ? 'shared_preload_libraries=pg_tle' : ());
@@ -34,8 +36,12 @@ sub connection ($database, $role) {
     return session(server => $server, database => $database, role => $role)
 }
 
-is(system('make', '--no-print-directory', '-s', '-C', $root, 'portable-tle', "TLE=$file"), 0,
-    'make portable-tle writes it');
+is(system('make', '--no-print-directory', '-s', '-C', $root, 'portable-tle', "TLE=$file",
+    "PORTABLE_EXTENSION=$dir/layout"), 0, 'make portable-tle writes it');
+# dbdev reads these files, and skips a version that does not have three numbers.
+my @written = sort map { s{.*/}{}r } glob "$dir/layout/*";
+like("@written", qr/^README\.md advisory_portable--\d+\.\d+\.\d+\.sql advisory_portable\.control$/,
+    'make portable-extension writes the layout that dbdev wants');
 my $tle = connection('tle', 'postgres');
 if ($has_tle) {
     $tle->run('CREATE EXTENSION pg_tle', 'GRANT pgtle_admin TO portable_owner');
@@ -52,12 +58,12 @@ SQL
 }
 is(psql('tle', 'portable_owner', $file), '', 'an ordinary role that owns the database installs it');
 
-# Makes a version, or the step from one to another, of the same text.
+# Makes the step from one version to another of the same text, too.
 if (!$has_tle) {
     my ($name, $version, $script) = @{ $tle->rows('SELECT * FROM pgtle.installed')->[0] };
-    write_file("$folder/$name.control",
-        "default_version = '$version'\nsuperuser = false\nrelocatable = false\n");
-    write_file("$folder/${name}--$_.sql", $script) for $version, "$version--9";
+    is("$name--$version.sql", $written[1], 'it is the same version');
+    copy("$dir/layout/$_", $folder) or die "$_: $!\n" for @written[1, 2];
+    write_file("$folder/${name}--$version--9.sql", $script);
     $tle->run('DROP SCHEMA pgtle CASCADE');
 }
 my $owner = connection('tle', 'portable_owner');
@@ -135,13 +141,15 @@ like(psql('tle', 'portable_owner', "$root/portable/to-extension.sql"),
 $owner->run('DROP EXTENSION advisory_portable');
 $owner->shows(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'), 0,
     'DROP EXTENSION removes all');
-$owner->run('CREATE EXTENSION advisory_portable');
-$owner->shows(q(SELECT advisory.try_lock('a', 'c')), 1, '... and it can be created again');
+$owner->run(contents("$dir/layout/README.md") =~ /^```sql\n(.*?)^```/ms);
+$owner->shows(q(SELECT advisory.holds('billing', 'invoice:42')), 1,
+    '... and it can be created again, as its README says');
 done_testing();
 
-sub read_script {
-    open my $in, '<:encoding(UTF-8)', $file or die "$file: $!\n";
+sub contents ($name) {
+    open my $in, '<:encoding(UTF-8)', $name or die "$name: $!\n";
     local $/ = undef;
-    my ($text) = <$in> =~ /\$_pgtle_\$\n(.*)\$_pgtle_\$/s;
-    return $text;
+    return scalar <$in>;
 }
+
+sub read_script { return (contents($file) =~ /\$_pgtle_\$\n(.*)\$_pgtle_\$/s)[0] }
