@@ -1736,8 +1736,8 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                coalesce(n.namespace, s.namespace, e.namespace) AS namespace,
                coalesce(n.name, s.name, e.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
-               granted AND (slot IS DISTINCT FROM 0 AND number IS DISTINCT FROM e.queue
-                            OR l.pid IS NULL) AS is_held,
+               granted AND ((slot = 0 OR number = e.queue) IS NOT TRUE OR l.pid IS NULL)
+                   AS is_held,
                CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
                coalesce(leader_pid, l.pid,
                         -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
@@ -1760,7 +1760,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
         WHERE mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE
             AND (number = e.queue AND l.mode = 'ExclusiveLock' AND granted
-                 AND (l.pid, number + 1, 'ExclusiveLock') IN (
+                 AND (l.pid, number | 1, 'ExclusiveLock') IN (
                      SELECT k.pid, k.key, k.mode FROM advisory._keys AS k)) IS NOT TRUE),
     holder AS MATERIALIZED (
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids

@@ -192,8 +192,10 @@ SKIP: {
     my $BY_OTHERS = q(FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
         AND %s has_function_privilege('portable_other', oid, 'EXECUTE'));
     $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND obj_description(oid, 'pg_proc')
-        ~ '^(take|lock) .* (session|without a snapshot)'", ''), [], 'no function takes one');
-    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND proname <> 'unclaim'
+        ~ '^(take|lock) .* (session|without a snapshot)' AND proname !~ 'lease'", ''), [],
+        'no function takes one');
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS 
+        AND proname NOT IN ('unclaim', 'break_lease', 'tokens_above')
         AND obj_description(oid, 'pg_proc') !~ '^(take|lock) .*(session|without a snapshot)'",
         'NOT'), [], '... and no other is forbidden');
     my $other = session(role => 'portable_other', database => $database);
