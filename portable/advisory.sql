@@ -7,10 +7,11 @@
 -- setting.  To remove all: DROP SCHEMA advisory CASCADE.  To upgrade, run a newer file: rows of
 -- tables are kept.  doc/portable.md says what differs from the extension.
 --
--- Nobody's search_path may replace an operator.  So functions in PL/pgSQL get a search_path of their
--- own, at the end of this file.  That costs time, and procedures that COMMIT cannot have one, nor
--- SQL functions that the planner shall inline.  These write operators and functions with their
--- schema.  Other SQL functions without one are called by functions with one only.
+-- Nobody's search_path may replace an operator.  So functions in PL/pgSQL get a search_path of
+-- their own, at the end of this file.  Procedures that COMMIT cannot have one, SQL functions that
+-- the planner shall inline must not, and for a few it would take too long: these write operators
+-- and functions with their schema.  Other SQL functions without one are called by functions with
+-- one only.
 BEGIN;
 SET LOCAL lock_timeout = '1s';   -- Others cannot use it while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -109,7 +110,7 @@ BEGIN
 END $$;
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
-    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1 AS $$
+    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
     PERFORM advisory._check(namespace, 'namespace'),
             advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
@@ -490,8 +491,8 @@ DECLARE
     taken integer[];
 BEGIN
     FOR attempt IN 1 .. 100 LOOP
-        -- One look, so that all this was true at one moment.  The planner must not see the number of
-        -- slots: it would plan again for each call.
+        -- One look, so that all this was true at one moment.  If the planner saw the number of
+        -- slots, it would plan again for each call.
         WITH held AS MATERIALIZED (
             SELECT (key - base)::integer AS slot FROM advisory._keys
             WHERE key BETWEEN base AND base + 16383 AND granted
@@ -523,6 +524,7 @@ DECLARE
     taken integer[];
     mine bigint[];
     gate bigint;
+    pause double precision := 0.0005;
 BEGIN
     IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
         PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
@@ -549,9 +551,17 @@ BEGIN
                     advisory._take(false, true, gate, CASE gate WHEN base THEN most ELSE 100 END),
                     '55P03', 'too late');
                 LOOP
-                    taken := advisory._take_slots(false, base, slots, wanted);
+                    -- To try some locks costs less than a look at pg_locks.
+                    IF wanted = 1 AND slots <= 100 THEN
+                        taken := (SELECT ARRAY[s] FROM generate_series(1, (SELECT slots)) AS s
+                                  WHERE CASE WHEN base + s <> ALL (mine)
+                                             THEN pg_try_advisory_lock(base + s) END LIMIT 1);
+                    ELSE
+                        taken := advisory._take_slots(false, base, slots, wanted);
+                    END IF;
                     EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
-                    PERFORM pg_sleep(0.01);
+                    PERFORM pg_sleep(pause);
+                    pause := least(pause * 1.2, 0.01);
                 END LOOP;
                 PERFORM advisory._require(false, '55P03', 'leave the queue');
             EXCEPTION WHEN lock_not_available THEN
@@ -1658,9 +1668,10 @@ BEGIN
     | coalesce(
           CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                     OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' OR <bad label> THEN NULL
-               ELSE pg_catalog.pg_try_advisory_%3$slock<mode>(<key>) END
+               ELSE pg_catalog.pg_try_advisory_%3$slock<mode>(advisory.key(namespace, name)) END
           OR CASE WHEN NOT %1$L AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
-          advisory._lock(%1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
+          advisory._lock(
+              %1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
     | take an exclusive %s-level lock%s
 %slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
     | advisory._take_all(%L, %L, namespace, names, timeout)
@@ -1690,7 +1701,7 @@ await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT
                       timeout, slot)
     | take a slot of a semaphore, waiting without a snapshot
 +unlock(namespace text, name text) | boolean
-    | CASE WHEN advisory._unlock_quietly(false, <key>) THEN true
+    | CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace, name)) THEN true
            ELSE advisory._unlock(false, namespace, name, advisory.key(namespace, name)) END
     | release one exclusive session-level hold; false if there is none
 unlock_all(namespace text, name text) | integer
@@ -1755,8 +1766,7 @@ $list$), E'\n(?! )') AS given,
                  SELECT ltrim(given, '+')
                  UNION ALL
                  SELECT regexp_replace(replace(replace(replace(replace(replace(
-                     replace(ltrim(given, '+'), '<key>', 'key'),
-                     '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
+                     ltrim(given, '+'), '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
                      '(namespace text, name text', '_key(key bigint'),
                      'namespace, name, advisory', 'NULL, NULL, advisory'),
                      'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
@@ -1773,9 +1783,8 @@ $list$), E'\n(?! )') AS given,
                                     '(_key)?\(', '_shared\1('),
                      'n? exclusive', ' shared')
                  WHERE exclusive LIKE '% exclusive %') AS m (line),
-             LATERAL regexp_split_to_array(regexp_replace(replace(replace(replace(
-                 line, '<key>', 'advisory._hash(advisory._bytes(namespace, name))'),
-                 '<bad label>', 'false'), '<mode>', ''), '\s+', ' ', 'g'), ' \| ') AS w,
+             LATERAL regexp_split_to_array(regexp_replace(replace(replace(
+                 line, ' OR <bad label>', ''), '<mode>', ''), '\s+', ' ', 'g'), ' \| ') AS w,
              (VALUES ('', 'NULL', true, ': true, or error 55P03'),
                      ('try_', '''0''', false, ' if it is free within timeout')
              ) AS t (try, timeout, must, ending),
