@@ -7,10 +7,11 @@
 -- setting.  To remove all: DROP SCHEMA advisory CASCADE.  To upgrade, run a newer file: rows of
 -- tables are kept.  doc/portable.md says what differs from the extension.
 --
--- Nobody's search_path may replace an operator.  So each function in PL/pgSQL gets a search_path of
--- its own, at the end of this file.  Procedures that COMMIT cannot have one, and SQL functions that
--- the planner shall inline must not: these have no operators, and call functions by their full
--- names.  Other SQL functions without one are called by functions with one only.
+-- Nobody's search_path may replace an operator.  So functions in PL/pgSQL get a search_path of
+-- their own, at the end of this file.  Procedures that COMMIT cannot have one, SQL functions that
+-- the planner shall inline must not, and for a few it would take too long: these write operators
+-- and functions with their schema.  Other SQL functions without one are called by functions with
+-- one only.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
@@ -100,8 +101,9 @@ BEGIN
             JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
-                         -- Every role could call these as the owner.
-                         ('never', '{_caller,_claim,_describe_claim,_finish_claim,_no_token}'))
+                         -- These have gone. Every role could call most of them as the owner.
+                         ('never',
+                          '{_caller,_claim,_describe_claim,_finish_claim,_no_token,_utf8}'))
                 AS new (has, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
                 AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
@@ -159,7 +161,7 @@ BEGIN
 END $$;
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
-    RETURNS text[] LANGUAGE plpgsql PARALLEL SAFE AS $$
+    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
     PERFORM advisory._check(namespace, 'namespace'),
             advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
@@ -195,42 +197,50 @@ BEGIN
 END $$;
 
 ---- Keys
--- The same bytes in every database.  Only in SQL_ASCII can a text be something else than text.
-CREATE OR REPLACE FUNCTION advisory._utf8(value text) RETURNS bytea
-    LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT convert_to(
-        CASE getdatabaseencoding()
-            WHEN 'SQL_ASCII' THEN convert_from(convert_to(value, 'UTF8'), 'UTF8')
-            ELSE value END,
-        'UTF8')
-$$;
 CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT ('x' || encode(substr(sha256(value), 1, 8), 'hex'))::bit(64)::bigint
+    SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(value), 1, 8), 'hex'))
+        ::pg_catalog.bit(64)::pg_catalog.int8
 $$;
+-- The same in every database; NULL if a name is null or empty.  In SQL_ASCII convert_to() checks
+-- the bytes and leaves them as they are.
+CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN namespace OPERATOR(pg_catalog.<>) '' AND name OPERATOR(pg_catalog.<>) ''
+                THEN pg_catalog.convert_to(namespace, 'UTF8')
+                     OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex')
+                     OPERATOR(pg_catalog.||) pg_catalog.convert_to(name, 'UTF8') END
+$$;
+CREATE OR REPLACE FUNCTION advisory._no_key(namespace text, name text) RETURNS bigint
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
+    RETURN NULL;
+END $$;
 CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
     PERFORM advisory._check(name, 'name');
-    RETURN advisory._hash(advisory._utf8(name));
+    RETURN advisory._hash(convert_to(name, 'UTF8'));
 END $$;
 COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
 CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(
-        advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name));
+    RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)),
+                    advisory._no_key(namespace, name));
 END $$;
 -- The slots of a semaphore have 16,384 keys in a row.  The first one, slot 0, is the lock of the
 -- queue.
 CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer)
     RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(
-        advisory._utf8(namespace) || decode('00', 'hex')
-        || advisory._utf8(name) || decode('00', 'hex')) & -16384 | slot;
+    RETURN coalesce(
+        advisory._hash(advisory._bytes(namespace, name)
+                       OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex'))
+        OPERATOR(pg_catalog.&) -16384 OPERATOR(pg_catalog.|) slot,
+        advisory._no_key(namespace, name));
 END $$;
 
 ---- Taking a lock
@@ -303,9 +313,11 @@ CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, ke
 $$;
 -- The built-in function's own warning does not bear the name.
 CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean
-    LANGUAGE sql SET client_min_messages = error AS $$
-    SELECT CASE WHEN is_shared THEN pg_advisory_unlock_shared(key) ELSE pg_advisory_unlock(key) END
-$$;
+    LANGUAGE plpgsql STRICT SET client_min_messages = error AS $$
+BEGIN
+    RETURN CASE WHEN is_shared THEN pg_catalog.pg_advisory_unlock_shared(key)
+                ELSE pg_catalog.pg_advisory_unlock(key) END;
+END $$;
 
 -- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.
 -- Only a wait with a limit is a subtransaction.
@@ -426,7 +438,8 @@ BEGIN
             SCHEMA = coalesce(namespace, ''),
             CONSTRAINT = coalesce(name, key::text);
 END $$;
--- What the public functions call.  For locks by key, namespace is null, and name is the label.
+-- What the public functions call if the lock is not free, or an argument is wrong.  For locks by
+-- key, namespace is null, and name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
     namespace text, name text, key bigint, timeout interval)
     RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
@@ -441,12 +454,12 @@ BEGIN
 END $$;
 
 ---- Release
+-- What the public functions call if there was nothing to release.
 CREATE OR REPLACE FUNCTION advisory._unlock(
     is_shared boolean, namespace text, name text, key bigint)
     RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 BEGIN
     PERFORM advisory._check(key::text, 'key');
-    IF advisory._unlock_quietly(is_shared, key) THEN RETURN true; END IF;
     RAISE WARNING 'you don''t own a lock of type % on "%"',
         CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
         advisory._display(namespace, coalesce(name, key::text));
@@ -535,19 +548,21 @@ CREATE OR REPLACE FUNCTION advisory._take_slots(
 DECLARE
     is_awaited boolean;
     is_moving boolean;
-    held integer[];
     free integer[];
     slot integer;
     taken integer[];
 BEGIN
     FOR attempt IN 1 .. 100 LOOP
-        -- One look, so that all this was true at one moment.
-        SELECT bool_or(key = base), bool_or(key = base + 16383), array_agg(key - base)
-        INTO is_awaited, is_moving, held
-        FROM advisory._keys
-        WHERE key BETWEEN base AND base + 16383 AND granted
-            AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid());
-        free := ARRAY(SELECT generate_series(1, slots) EXCEPT SELECT unnest(held) ORDER BY 1);
+        -- One look, so that all this was true at one moment.  If the planner saw the number of
+        -- slots, it would plan again for each call.
+        WITH held AS MATERIALIZED (
+            SELECT (key - base)::integer AS slot FROM advisory._keys
+            WHERE key BETWEEN base AND base + 16383 AND granted
+                AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid()))
+        SELECT 0 IN (SELECT h.slot FROM held AS h), 16383 IN (SELECT h.slot FROM held AS h),
+               ARRAY(SELECT s FROM generate_series(1, (SELECT slots)) AS s
+                     WHERE s NOT IN (SELECT h.slot FROM held AS h) ORDER BY s)
+        INTO is_awaited, is_moving, free;
         taken := '{}';
         EXIT WHEN is_awaited;
         FOREACH slot IN ARRAY CASE WHEN cardinality(free) >= wanted THEN free ELSE '{}' END LOOP
@@ -555,7 +570,7 @@ BEGIN
             IF cardinality(taken) = wanted THEN RETURN taken; END IF;
         END LOOP;
         PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
-        EXIT WHEN cardinality(free) < wanted AND is_moving IS NOT TRUE;
+        EXIT WHEN cardinality(free) < wanted AND NOT is_moving;
         PERFORM pg_sleep(0.001) WHERE is_moving;
     END LOOP;
     RETURN NULL;
@@ -567,15 +582,20 @@ CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean,
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     most integer := advisory._milliseconds(timeout);
-    deadline timestamptz := advisory._deadline(most);
+    deadline timestamptz;
     taken integer[];
     mine bigint[];
     gate bigint;
+    pause double precision := 0.0005;
 BEGIN
-    PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
-            advisory._require(wanted BETWEEN 1 AND slots, '22023',
-                              'wanted must be between 1 and ' || slots);
-    IF wanted = 1 THEN taken := advisory._take_slots(is_xact, base, slots, 1); END IF;
+    IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
+        PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
+                advisory._require(false, '22023', 'wanted must be between 1 and ' || slots);
+    ELSIF wanted = 1 THEN
+        taken := advisory._take_slots(is_xact, base, slots, 1);
+        IF taken IS NOT NULL THEN RETURN taken; END IF;
+    END IF;
+    deadline := advisory._deadline(most);
     -- Several are taken at once by one session after the other.
     FOREACH gate IN ARRAY CASE WHEN wanted > 1 THEN ARRAY[base + 16383] ELSE '{}' END
                           || CASE WHEN most = 0 THEN '{}' ELSE ARRAY[base] END
@@ -593,9 +613,17 @@ BEGIN
                     advisory._take(false, true, gate, CASE gate WHEN base THEN most ELSE 100 END),
                     '55P03', 'too late');
                 LOOP
-                    taken := advisory._take_slots(false, base, slots, wanted);
+                    -- To try some locks costs less than a look at pg_locks.
+                    IF wanted = 1 AND slots <= 100 THEN
+                        taken := (SELECT ARRAY[s] FROM generate_series(1, (SELECT slots)) AS s
+                                  WHERE CASE WHEN base + s <> ALL (mine)
+                                             THEN pg_try_advisory_lock(base + s) END LIMIT 1);
+                    ELSE
+                        taken := advisory._take_slots(false, base, slots, wanted);
+                    END IF;
                     EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
-                    PERFORM pg_sleep(0.01);
+                    PERFORM pg_sleep(pause);
+                    pause := least(pause * 1.2, 0.01);
                 END LOOP;
                 PERFORM advisory._require(false, '55P03', 'leave the queue');
             EXCEPTION WHEN lock_not_available THEN
@@ -651,17 +679,21 @@ CREATE OR REPLACE FUNCTION advisory.release(
     RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
-    mine bigint;
+    is_released boolean;
 BEGIN
-    PERFORM advisory._check_slot(coalesce(slot, 1), 'slot');
-    FOR mine IN
-        SELECT key FROM advisory._keys
-        WHERE key BETWEEN base + coalesce(slot, 1) AND base + coalesce(slot, 16000)
-            AND pid = pg_backend_pid() AND granted
-        ORDER BY key DESC
-    LOOP
-        IF advisory._unlock_quietly(false, mine) THEN RETURN true; END IF;
-    END LOOP;
+    IF slot NOT BETWEEN 1 AND 16000 THEN PERFORM advisory._check_slot(slot, 'slot'); END IF;
+    IF slot IS NOT NULL THEN
+        is_released := advisory._unlock_quietly(false, base + slot);
+    ELSE
+        -- Because of OFFSET it tries one after the other.
+        is_released := EXISTS (
+            SELECT FROM (SELECT key FROM advisory._keys
+                         WHERE key BETWEEN base + 1 AND base + 16000
+                             AND pid = pg_backend_pid() AND granted
+                         ORDER BY key DESC OFFSET 0) AS mine
+            WHERE advisory._unlock_quietly(false, key));
+    END IF;
+    IF is_released THEN RETURN true; END IF;
     RAISE WARNING 'you don''t own % semaphore "%"',
         coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
     RETURN false;
@@ -1156,9 +1188,7 @@ CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean
 $$;
 CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT advisory._hash(
-        advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name)
-        || decode('006c65617365', 'hex')) & -2
+    SELECT advisory._hash(advisory._bytes(namespace, name) || decode('006c65617365', 'hex')) & -2
 $$;
 -- How long, in hours and smaller units: a day has 24 hours here.
 CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, may_be_zero boolean)
@@ -2177,15 +2207,22 @@ BEGIN
     FOR f IN
         -- Signature, result, what it calls, comment.  A line with %s stands for four functions:
         -- those of the lists beneath.  In its call, %1$L says whether it is an error if the lock is
-        -- not free, and %2$L whether the lock is for the transaction.  Lines that begin with a
-        -- blank go on with the one above.
+        -- not free, and %2$L whether the lock is for the transaction.  The planner inlines an
+        -- expression: so locks are taken and released here, and only what is rare calls a function.
+        -- Lines that begin with a blank go on with the one above.
         SELECT format(w[1], try || xact, timeout) AS signature,
                w[2] AS result,
-               format(w[3], must, is_xact) AS call,
+               format(w[3], must, is_xact, xact) AS call,
                format(w[4], scope, ending) AS comment
         FROM regexp_split_to_table(trim(E'\n' FROM $list$
 +%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
-    | advisory._lock(%L, false, %L, namespace, name, advisory.key(namespace, name), timeout)
+    | coalesce(
+          CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                    OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' OR <bad label> THEN NULL
+               ELSE pg_catalog.pg_try_advisory_%3$slock<mode>(advisory.key(namespace, name)) END
+          OR CASE WHEN NOT %1$L AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+          advisory._lock(
+              %1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
     | take an exclusive %s-level lock%s
 %slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
     | advisory._take_all(%L, %L, namespace, names, timeout)
@@ -2215,7 +2252,8 @@ await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT
                       timeout, slot)
     | take a slot of a semaphore, waiting without a snapshot
 +unlock(namespace text, name text) | boolean
-    | advisory._unlock(false, namespace, name, advisory.key(namespace, name))
+    | CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace, name)) THEN true
+           ELSE advisory._unlock(false, namespace, name, advisory.key(namespace, name)) END
     | release one exclusive session-level hold; false if there is none
 unlock_all(namespace text, name text) | integer
     | advisory._unlock_all(namespace, ARRAY[name], false)
@@ -2300,8 +2338,9 @@ $list$), E'\n(?! )') AS given,
              LATERAL (
                  SELECT ltrim(given, '+')
                  UNION ALL
-                 SELECT regexp_replace(replace(replace(replace(replace(
-                     ltrim(given, '+'), '(namespace text, name text', '_key(key bigint'),
+                 SELECT regexp_replace(replace(replace(replace(replace(replace(
+                     ltrim(given, '+'), '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
+                     '(namespace text, name text', '_key(key bigint'),
                      'namespace, name, advisory', 'NULL, NULL, advisory'),
                      'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
                      'DEFAULT (%s|NULL)\)(.*) NULL, key',
@@ -2312,11 +2351,13 @@ $list$), E'\n(?! )') AS given,
                  SELECT exclusive
                  UNION ALL
                  SELECT regexp_replace(
-                     regexp_replace(replace(exclusive, 'false,', 'true,'),
+                     regexp_replace(replace(replace(exclusive, 'false,', 'true,'),
+                                            '<mode>', '_shared'),
                                     '(_key)?\(', '_shared\1('),
                      'n? exclusive', ' shared')
                  WHERE exclusive LIKE '% exclusive %') AS m (line),
-             LATERAL regexp_split_to_array(regexp_replace(line, '\s+', ' ', 'g'), ' \| ') AS w,
+             LATERAL regexp_split_to_array(regexp_replace(replace(replace(
+                 line, ' OR <bad label>', ''), '<mode>', ''), '\s+', ' ', 'g'), ' \| ') AS w,
              (VALUES ('', 'NULL', true, ': true, or error 55P03'),
                      ('try_', '''0''', false, ' if it is free within timeout')
              ) AS t (try, timeout, must, ending),
@@ -2342,7 +2383,8 @@ $list$), E'\n(?! )') AS given,
                 ('key bigint', 'key bigint', 'name', '{text}'),
                 ('name text', 'name text', 'name', '{text}'),
                 ('name text', 'id %s',
-                 '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]',
+                 'coalesce(id::pg_catalog.text, (advisory._check_list('
+                 'namespace, ARRAY[id::pg_catalog.text], ''id''))[1])',
                  '{int8,uuid}'),
                 ('names text[]', 'names text[]', 'names', '{text}'),
                 ('names text[]', 'names text', 'names::pg_catalog.text[]', '{text}'),
@@ -2378,6 +2420,7 @@ $list$), E'\n(?! )') AS given,
         SELECT oid::regprocedure AS name FROM pg_proc
         WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
             AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
+            AND (proname, pronargs) NOT IN (('key', 2), ('_slot_key', 3), ('_unlock_quietly', 2))
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
     END LOOP;

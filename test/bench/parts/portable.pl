@@ -34,9 +34,9 @@ sub portable ($tree) {
 }
 
 # A line of the table: both ratios of ours.
-sub line ($work, $ours, $built_in, $extension) {
+sub line ($work, $ours, $built_in, $extension, @bound) {
     my @how = (work => "portable: $work", of => 'time', ours => $ours);
-    push @table, [ $work, compare(@how, against => "the built-in's", theirs => $built_in),
+    push @table, [ $work, compare(@how, against => "the built-in's", theirs => $built_in, @bound),
         compare(@how, against => "the extension's", theirs => $extension) ];
     return;
 }
@@ -82,6 +82,11 @@ calls('xact_lock', [q{advisory.xact_lock('bench', element)}],
     ['pg_advisory_xact_lock(hashtextextended(element, 0))']);
 calls('acquire, release', [ q{advisory.acquire('bench', element, 4)},
     q{advisory.release('bench', element)} ], [ $LOCK, $UNLOCK ]);
+measure('acquire, release of its slot', \&known_names,
+    [ q{DECLARE slot integer;
+        BEGIN slot := advisory.acquire('bench', element, 4);
+            PERFORM advisory.release('bench', element, slot); END} ],
+    [ map { "PERFORM $_" } $LOCK, $UNLOCK ]);
 calls('holds', [q{advisory.holds('bench', element)}], ["$IN_PG_LOCKS AND pid = pg_backend_pid())"]);
 calls('is_locked', [q{advisory.is_locked('bench', element)}], ["$IN_PG_LOCKS)"]);
 # A claim is a row of a table.
@@ -98,10 +103,31 @@ sub over_connections ($server_of, @statements) {
     return map { my $tps = $_; sub { return 1 / $tps->(@_) } }
         throughputs($server_of, 2, $seconds, 'prepared', @scripts);
 }
-my @OVER = (qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)},
-    "SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)");
-line('lock, unlock over 2 connections', over_connections(\&portable_server, @OVER),
-    over_connections(\&extension_server, $OVER[0]));
+my ($LOCK_OVER, $TRY_OVER) = ("SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)",
+    'SELECT pg_try_advisory_xact_lock(:id)');
+for my $over ([ 'try_xact_lock', q{SELECT advisory.try_xact_lock('bench', :id)}, $TRY_OVER, 1.5 ],
+    [ 'lock, unlock',
+        qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)}, $LOCK_OVER,
+        1.7 ],
+    [ 'acquire, release of its slot', qq{SELECT advisory.acquire('bench', :id, 4) AS slot \\gset
+        SELECT advisory.release('bench', :id, :slot)}, $LOCK_OVER, 5 ])
+{
+    my ($work, $ours, $built_in, $most) = @$over;
+    line("$work over 2 connections", over_connections(\&portable_server, $ours, $built_in),
+        over_connections(\&extension_server, $ours), 'at most' => $most);
+}
+
+# Sixteen sessions share three slots.
+my $SHARE = q{SELECT advisory.acquire('share', 's', 3) AS slot \gset
+    SELECT pg_sleep(0.005);
+    SELECT advisory.release('share', 's', :slot);};
+compare(work => 'portable: 16 sessions and 3 slots, each for 5 ms', of => 'grants',
+    against => "the extension's", 'at least' => 0.85, map {
+        my $server_of = $_->[1];
+        $_->[0] => sub ($tree, @) {
+            pgbench($server_of->($tree), 16, $seconds, 'prepared', $SHARE)->[0]
+        }
+    } [ ours => \&portable_server ], [ theirs => \&extension_server ]);
 
 # Views, on an empty server and with locks of another session.
 sub rows ($session, $query) {
