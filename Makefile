@@ -225,7 +225,7 @@ portable-extension: ## the portable edition as an extension, for dbdev
 	rm -rf '$(PORTABLE_EXTENSION)'
 	mkdir -p '$(PORTABLE_EXTENSION)'
 	@{ sed -E '/^(BEGIN.*|COMMIT);$$/d' portable/advisory.sql; \
-	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
+	sed -En "s/^CREATE (TABLE|SEQUENCE) IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\2', '');/p" portable/advisory.sql; \
 	} >'$(PORTABLE_SCRIPT)'
 	@printf '%s\n' "comment = '$(PORTABLE_COMMENT)'" "default_version = '$(PORTABLE_VERSION)'" 'relocatable = false' 'superuser = false' \
 	>'$(PORTABLE_EXTENSION)/advisory_portable.control'
