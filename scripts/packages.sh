@@ -117,7 +117,8 @@ look_for_integration() {
     want check-postgres "checks for Nagios and others" have check_postgres
     want pandoc "reads the documents, whose links are followed" have pandoc
     want librsvg2-bin "draws the documents' pictures" have rsvg-convert
-    # Where there is npm, the tests have what they need from its registry.
+    want npm "brings Node's modules from its registry" have npm
+    # Where there is npm, the tests have what they need from there.
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # doc/portable.md names all that the portable edition does not have of doc/reference.md, or refuses,
-# and nothing else. The rest is declared alike, and has comments. A database has one edition.
+# and nothing else. The rest is declared alike, has comments, and is called by a test that both
+# editions share. A database has one edition.
 use FindBin;
 use AdvisoryTest;
 
@@ -114,6 +115,13 @@ like($refused->{message}, qr/schema "advisory" already exists/, '... as the erro
     is_deeply([ grep { !$listed{s/\(.*//r} } sort(keys %absent, keys %refused) ], [],
         'what the page names is in the reference');
     cmp_ok((grep { $_ eq 'Settings' } values %listed) + 0, '>', 10, 'settings, too');
+    # The tests that run against both editions, whose first line says so.
+    my $tests = join '', grep { /\A(?:--|#) Editions: both\./ }
+        map { content(s{^\Q$root\E/}{}r) }
+        glob "$root/test/sql/*.sql $root/test/isolation/specs/*.spec $root/test/pgtap/*.sql";
+    is_deeply([ grep { $listed{$_} ne 'Settings' && !$absent{$_} && !$refused{$_}
+            && $tests !~ /\badvisory\.\Q$_\E\b/ } sort keys %listed ], [],
+        'what is in both editions is called by a test of both');
 }
 
 # ---- Refused -------------------------------------------------------------------------------------
