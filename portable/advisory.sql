@@ -586,7 +586,7 @@ DECLARE
     taken integer[];
     mine bigint[];
     gate bigint;
-    pause double precision := 0.0005;
+    pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
 BEGIN
     IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
         PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
@@ -623,7 +623,7 @@ BEGIN
                     END IF;
                     EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
                     PERFORM pg_sleep(pause);
-                    pause := least(pause * 1.2, 0.01);
+                    pause := least(pause * 1.05, 0.01);
                 END LOOP;
                 PERFORM advisory._require(false, '55P03', 'leave the queue');
             EXCEPTION WHEN lock_not_available THEN

@@ -40,6 +40,16 @@ for my $gives (q(unlock('where', i)), q(release('where', i)), q(unlock_all('wher
 }
 $holder->run('SELECT pg_advisory_unlock_all()');
 
+# The planner puts the functions' own expressions in the place of their calls.
+$holder->run(q(SELECT advisory.lock('where', i) FROM generate_series(1, 3) AS i),
+    'CREATE SEQUENCE once');
+is_deeply($holder->query(q(SELECT count(*) FROM generate_series(1, 3) AS i
+        WHERE NOT advisory.unlock('where', i)))->{warnings}, [],
+    'NOT unlock(): no warning about locks that are held');
+is(holds($holder), 0, '... and none is left');
+$holder->shows(q(SELECT advisory.lock('where', nextval('once')),
+    advisory.unlock('where', lastval()), lastval()), '1|1|1', 'an argument is evaluated once');
+
 # ---- Errors --------------------------------------------------------------------------------------
 
 $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
