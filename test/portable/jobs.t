@@ -136,11 +136,6 @@ $owner->shows(q(SELECT role::regrole FROM advisory._claims WHERE name = 'set rol
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
 is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
     'A later holder has already used a greater token.', 'a stale token');
-for my $call (q(token('a', 'b')), q(token('a', 'b', 1)), q(token('a', 5)), 'token_key(5)') {
-    my $result = $one->query("SELECT advisory.$call");
-    is($result->{state}, '0A000', "$call is not there");
-    like($result->{hint}, qr/advisory\.claim\(\)/, '... and what to use');
-}
 
 # ---- Who claims: the role whose code calls -------------------------------------------------------
 
