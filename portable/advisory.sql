@@ -89,7 +89,7 @@ BEGIN
                     EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
                 END LOOP;
                 EXIT;
-            EXCEPTION WHEN lock_not_available THEN
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                 IF attempts_left = 0 THEN RAISE; END IF;
             END;
         END LOOP;
@@ -1658,7 +1658,7 @@ CREATE OR REPLACE VIEW advisory.pressure AS
          (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
                  sum(coalesce(current_setting(s, true),
                               current_setting('autovacuum_max_workers'))::bigint)::bigint
-                     + 1 + current_setting('server_version_num')::integer / 180000 AS processes
+                     + 1 + current_setting('server_version_num')::integer / 170000 AS processes
           FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,'
                       'max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
          LATERAL (SELECT per_process * processes AS guaranteed) AS size,
