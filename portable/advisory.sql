@@ -90,7 +90,7 @@ BEGIN
                     EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
                 END LOOP;
                 EXIT;
-            EXCEPTION WHEN lock_not_available THEN
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                 IF attempts_left = 0 THEN RAISE; END IF;
             END;
         END LOOP;

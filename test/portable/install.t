@@ -143,6 +143,15 @@ my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
     cmp_ok(scalar @said, '>', 2, '... of several') or diag scalar @said;
 }
 
+{
+    my $reader = session(role => 'portable_owner', database => $database)
+        ->run('BEGIN', 'SELECT FROM advisory.key_labels');
+    like(install(), qr/ERROR:  canceling statement due to lock timeout/,
+        'it gives up where a transaction that stays open has read a table');
+    $reader->run('COMMIT');
+    is(install(), '', '... and can be run again');
+}
+
 # ---- An older file -------------------------------------------------------------------------------
 
 $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
