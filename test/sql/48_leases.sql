@@ -1,6 +1,6 @@
 -- Editions: both.
--- Leases: what each function returns, and wrong arguments. (49_leases_extension and the tests of the
--- portable edition have who sees what; sessions that compete are for script tests.)
+-- Leases: what each function returns, and wrong arguments. (49_leases_extension and the test leases
+-- of the portable edition have who sees what; sessions that compete are for script tests.)
 \pset format unaligned \pset tuples_only on
 SET application_name = '';
 CREATE VIEW pg_temp.shown AS
@@ -198,4 +198,15 @@ SELECT * FROM advisory.try_lease('leases', 'default owner', '1h', '10s');
 ROLLBACK;
 \set VERBOSITY default
 
+
+---- Tokens above others
+
+SELECT token AS above FROM advisory.lease('leases', 'above', '1h') \gset
+SELECT advisory.tokens_above(:above + (1::bigint << 51)); -->
+SELECT token > :above + (1::bigint << 51) AS greater FROM advisory.lease('leases', 'later', '1h');
+--> t
+SELECT advisory.tokens_above(NULL); --> ERROR:  token must not be null
+SELECT advisory.tokens_above(0); --> ERROR:  token must be greater than zero
+SELECT advisory.tokens_above(9223372036854775807);
+--> ERROR:  token 9223372036854775807 is too large
 DELETE FROM advisory._leases;
