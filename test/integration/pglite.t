@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # The portable edition in PGlite, which is PostgreSQL inside of a program in Node: it can be loaded
-# there, twice, and names, keys, claims and jobs are what they are elsewhere. But all clients of
-# PGlite's socket server are one session, so locks never exclude there.
+# there, twice, and names, keys, claims, jobs, tokens and leases are what they are elsewhere. But
+# all clients of PGlite's socket server are one session, so locks never exclude there.
 use AdvisoryTest;
 use FindBin;
 use Launch;
@@ -38,6 +38,15 @@ $two->shows(q(SELECT advisory.claim('c', 'a', '1 day') IS NULL), 0, 'a window ca
 $one->shows(q(SELECT advisory.claim('c', 'a', '1 day') IS NULL), 1, '... once, by all clients');
 $one->shows(q(CALL advisory.run('j', 'a', 'SELECT 1', once_per => '1 day')), $_,
     'a job runs once in its window') for 1, 0;
+
+my $token = $one->value(q(SELECT token FROM advisory.lease('l', 'a', '1 hour')));
+$two->shows(q(SELECT token FROM advisory.try_lease('l', 'a', '1 hour')), 'NULL',
+    'a lease is a row, so it excludes other clients');
+$two->shows("SELECT advisory.renew_lease('l', 'a', $token) > now(),
+    advisory.check_lease('l', 'a', $token), advisory.end_lease('l', 'a', $token)", '1|1|1',
+    '... by its token');
+$one->run(q(SELECT advisory.lock('t', 'a')));
+cmp_ok($one->value(q(SELECT advisory.token('t', 'a'))), '>', $token, 'and tokens grow');
 
 # ---- What is not ---------------------------------------------------------------------------------
 
