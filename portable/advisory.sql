@@ -385,7 +385,8 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
           LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
           LEFT JOIN advisory._keys AS w
               ON w.pid = k.pid AND slots > 0
-              AND w.key BETWEEN first_key + 16001 AND first_key + 16382
+              AND w.key BETWEEN CASE WHEN slots > 0 THEN first_key + 16001 END
+                        AND CASE WHEN slots > 0 THEN first_key + 16382 END
           WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
               AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
 $$;
@@ -609,9 +610,14 @@ BEGIN
                 -- This tells others how many slots it waits for.
                 PERFORM pg_advisory_xact_lock_shared(base + 16000 + wanted)
                 WHERE gate = base AND wanted BETWEEN 2 AND 382;
+                -- No lock_timeout before the wait is over: if a cancel came together with it, the
+                -- server would drop the cancel.
+                FOR attempt IN 1 .. CASE gate WHEN base THEN 0 ELSE 100 END LOOP
+                    EXIT WHEN pg_try_advisory_xact_lock(gate);
+                    PERFORM advisory._require(attempt < 100, '55P03', 'too late'), pg_sleep(0.001);
+                END LOOP;
                 PERFORM advisory._require(
-                    advisory._take(false, true, gate, CASE gate WHEN base THEN most ELSE 100 END),
-                    '55P03', 'too late');
+                    gate <> base OR advisory._take(false, true, base, most), '55P03', 'too late');
                 LOOP
                     -- To try some locks costs less than a look at pg_locks.
                     IF wanted = 1 AND slots <= 100 THEN
@@ -1358,13 +1364,14 @@ BEGIN
     END;
     PERFORM advisory._commit_synchronously(), advisory._mark_lease(queue, true);
     -- What nobody has wanted for a week.
-    IF random() < 0.01 AND current_setting('transaction_isolation') = 'read committed' THEN
+    IF random() < 0.1 AND current_setting('transaction_isolation') = 'read committed' THEN
         DELETE FROM advisory._leases AS l
         WHERE l.key IN (
             SELECT o.key FROM advisory._leases AS o
-            WHERE o.expires_at < clock_timestamp() - o.lock_delay - interval '7 days'
-                AND o.token >> 50 > 0
-            LIMIT 100 FOR UPDATE SKIP LOCKED);
+            WHERE o.expires_at < clock_timestamp() - interval '7 days' AND o.token >> 50 > 0
+                AND advisory._expiry(o, here.server, here.began) + o.lock_delay
+                    < clock_timestamp() - interval '7 days'
+            LIMIT 10 FOR UPDATE SKIP LOCKED);
     END IF;
     RETURN NEW;
 END $$;
@@ -1487,7 +1494,11 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
                AS queue,
            'lease ' || CASE WHEN may_see
                             THEN advisory._printable(left(namespace, 256) || '/' || left(name, 256))
-                            ELSE hidden END AS lock
+                            ELSE hidden END AS lock,
+           CASE WHEN pg_has_role(role, 'USAGE')
+                     AND advisory._printable(namespace || name) = namespace || name
+                THEN format('SELECT advisory.break_lease(%L, %L, %s);', namespace, name, token) END
+               AS remedy
     FROM (SELECT advisory._expiry(l, h.server, h.began) AS until, l.*
           FROM advisory._here() AS h, advisory._leases AS l) AS l,
          LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
@@ -1865,9 +1876,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
     SELECT NULL, current_database(), NULL, NULL, NULL, state, 'lease', namespace, name, NULL, NULL,
            NULL, NULL, 'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            -abs(queue), NULL, 'lease ' || queue, lock, owner,
-           acquired_at,
-           format('SELECT advisory.break_lease(%L, %L, ', namespace, name) || token || ');',
-           false, true
+           acquired_at, remedy, false, true
     FROM lease
 $$;
 CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();

@@ -116,6 +116,14 @@ SQL
     is_deeply($one->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
         [ [ undef, 'lessee@one', 'held', 'lease l/queue', 4,
             "SELECT advisory.break_lease('l', 'queue', $token);" ] ], '... and for its own');
+    my $odd = session(role => 'lessee');
+    lease($owner, q(odd' || E'\\n' || ')) ? waits_for_lease($odd,
+        q(SELECT token FROM advisory.lease('l', E'odd\n', '1 h'))) : 0;
+    $owner->shows(q(SELECT lock, remedy FROM advisory.blockers WHERE lock ~ 'odd'),
+        'lease l/odd?|NULL', 'no remedy for a name that cannot be shown');
+    $owner->run(q(SELECT advisory.break_lease('l', E'odd\n')));
+    $odd->finish;
+    $owner->run(q(SELECT advisory.break_lease('l', E'odd\n')));
     is_deeply([ map { s/ \d+ s$//r } $one->column('SELECT * FROM advisory.wait_tree()') ],
         [ 'lessee@one holds lease l/queue exclusive, held',
             map { "  $waiters[$_ - 1]{pid} lessee\@w$_ waits for lease l/queue exclusive" }
@@ -321,6 +329,23 @@ sub on ($server, $name) {
     $there->shows(qq(SELECT $highest >> 50), 2, '... in a new era');
     $there->shows("SELECT advisory.renew_lease('l', 'kept', $token) > now()", 1,
         '... and the owner keeps its lease');
+    # A lease for a long time, whose server has not run for a while.
+    my $long = lease($there, 'long', q(, '30 days'));
+    $there->run(q(SELECT setval('advisory._server_began',
+        (extract(epoch FROM now() - interval '8 days') * 1000000)::bigint)),
+        q(UPDATE advisory._leases SET server = 1, expires_at = now() - interval '8 days'
+            WHERE name = 'long'),
+        q(INSERT INTO advisory._leases SELECT i, 2 * i, 1::bigint << 51, 'l', 'forgotten ' || i,
+            'many', session_user::regrole, server, ttl, lock_delay, acquired_at, renewed_at,
+            now() - interval '8 days', 0
+        FROM advisory._leases, generate_series(1, 20) AS i WHERE name = 'kept'));
+    $there->shows(q(SELECT state FROM advisory.leases WHERE name = 'long'), 'restarted',
+        'a lease that has its whole TTL again');
+    $there->run(q(SELECT advisory.lease('l', 'sweep ' || i, '1 h')
+        FROM generate_series(1, 200) AS i));
+    $there->shows(q(SELECT count(*) FILTER (WHERE name ~ 'forgotten'),
+        count(*) FILTER (WHERE name = 'long') FROM advisory.leases), '0|1',
+        '... stays, and what nobody has wanted for a week goes');
     $there->disconnect;
     $standby->ctl('stop', '-m', 'fast');
 }

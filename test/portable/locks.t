@@ -74,6 +74,7 @@ $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
 for my $case ([ q(lock('hint', 'it''s')), q(lock('hint', 'it''s', '0')), 1 ],
     [ q(lock('hint', E'two\nlines')), q(lock('hint', E'two\nlines', '0')), 1 ],
     [ 'lock_key(-7)', q(lock_key(-7, '0')), 1 ],
+    [ 'lock_key(9223372036854775807)', q(lock_key(9223372036854775807, '20ms')), 1 ],
     [ q(acquire('hint', 'slots', 1)), q(acquire('hint', 'slots', 1, '0')), 1 ],
     [ q(acquire('hint', E'two\nlines', 1)), q(acquire('hint', E'two\nlines', 1, '0')), 0 ])
 {

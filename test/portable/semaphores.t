@@ -17,6 +17,29 @@ sub locks_of ($session) {
         $session->pid);
 }
 
+# ---- A timeout of the statement is never lost ----------------------------------------------------
+
+# Somebody takes several slots just now, for a tenth of a second and more: a wait that ends then by
+# itself must not swallow the timeout, which comes only once.
+{
+    my ($gate, $waiter) = map { session() } 1, 2;
+    $gate->run(q(SELECT pg_advisory_lock(advisory._slot_key('timeout', 's', 16383)),
+        advisory.acquire('timeout', 's', 2)));
+    $waiter->run(q(SET statement_timeout = '101 ms'));
+    my %states;
+    for (1 .. 40) {
+        $waiter->start(q(SELECT advisory.acquire_many('timeout', 's', 2, 2)));
+        my $end = time + 5;
+        sleep 0.005 until $waiter->is_done || time > $end;
+        $look->run('SELECT pg_terminate_backend(' . $waiter->pid . ')') unless $waiter->is_done;
+        my $state = $waiter->finish->{state} // 'none';
+        $states{$state}++;
+        last if $state ne '57014';
+    }
+    is_deeply(\%states, { 57014 => 40 }, 'statement_timeout ends each of 40 waits');
+    leave($look, $gate);
+}
+
 # ---- Never more than K ---------------------------------------------------------------------------
 
 # Whoever has a slot locks its row. That lock is the server's own, and ends with the session before
