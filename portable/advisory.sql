@@ -2471,14 +2471,21 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
     END LOOP;
-    -- The owner can take that back: then it stays so.
+    -- The owner can change that: then it stays so.
     FOR granted IN
-        SELECT of_view FROM unnest('{advisory._claim_request,advisory._lease_request}'::regclass[])
-            AS of_view
-        WHERE of_view::oid::text = ANY (string_to_array(
-            current_setting('advisory_portable.known', true), ' ')) IS NOT TRUE
+        SELECT format(CASE WHEN object ~ '_request$' THEN 'GRANT INSERT, SELECT ON %s TO PUBLIC'
+                           ELSE 'REVOKE ALL ON FUNCTION %s FROM PUBLIC' END, object) AS done
+        FROM (SELECT oid::regclass::text, oid FROM pg_class
+              WHERE relnamespace = 'advisory'::regnamespace
+                  AND relname IN ('_claim_request', '_lease_request')
+              UNION ALL
+              SELECT oid::regprocedure::text, oid FROM pg_proc
+              WHERE pronamespace = 'advisory'::regnamespace
+                  AND proname IN ('unclaim', 'break_lease', 'tokens_above')) AS o (object, oid)
+        WHERE (oid::text = ANY (string_to_array(
+            current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE
     LOOP
-        EXECUTE format('GRANT INSERT, SELECT ON %s TO PUBLIC', granted.of_view);
+        EXECUTE granted.done;
     END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
@@ -2487,9 +2494,4 @@ GRANT SELECT ON
     advisory.waits, advisory.blockers, advisory.activity, advisory.pressure, advisory.leases,
     advisory._shown_leases,
     advisory._keys, advisory._uses, advisory._prepared, advisory._tree, advisory._sets TO PUBLIC;
-REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
-    advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz),
-    advisory.break_lease(text, text, bigint), advisory.break_lease(text, bigint, bigint),
-    advisory.break_lease(text, uuid, bigint), advisory.tokens_above(bigint)
-    FROM PUBLIC;
 COMMIT;

@@ -293,8 +293,13 @@ like(install(), qr/^$/, '... and it can be installed again');
         'INSERT'));
     $owner->shows($MAY_CLAIM, 1, 'every role may claim');
     $owner->run('REVOKE INSERT ON advisory._claim_request FROM PUBLIC');
-    is(install(), '', 'unless the owner has revoked that');
-    $owner->shows($MAY_CLAIM, 0, '... for good');
+    my $MAY_BREAK = q(SELECT has_function_privilege('portable_other',
+        'advisory.break_lease(text, text, bigint)', 'EXECUTE'));
+    $owner->shows($MAY_BREAK, 0, '... but not break leases');
+    $owner->run('GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) TO PUBLIC');
+    is(install(), '', 'unless the owner has decided otherwise');
+    $owner->shows("$MAY_CLAIM UNION ALL $MAY_BREAK", [ 0, 1 ], '... for good');
+    $owner->run('REVOKE EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) FROM PUBLIC');
     # An older file: roles of claims by name, fewer columns of holders().
     my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
     $owner->run($claim, 'DROP VIEW advisory.claims',
