@@ -608,7 +608,7 @@ BEGIN
         BEGIN
             BEGIN
                 -- This tells others how many slots it waits for.
-                PERFORM pg_advisory_xact_lock_shared(base + 16000 + wanted)
+                PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted)
                 WHERE gate = base AND wanted BETWEEN 2 AND 382;
                 -- No lock_timeout before the wait is over: if a cancel came together with it, the
                 -- server would drop the cancel.
@@ -1363,12 +1363,15 @@ BEGIN
         RETURN NEW;    -- This releases the lock of the queue.
     END;
     PERFORM advisory._commit_synchronously(), advisory._mark_lease(queue, true);
-    -- What nobody has wanted for a week.
-    IF random() < 0.1 AND current_setting('transaction_isolation') = 'read committed' THEN
+    -- What nobody has wanted for a week.  It stays locked until the transaction ends: so this is
+    -- for the first statement of one.
+    IF random() < 0.1 AND now() = statement_timestamp()
+       AND current_setting('transaction_isolation') = 'read committed' THEN
         DELETE FROM advisory._leases AS l
         WHERE l.key IN (
             SELECT o.key FROM advisory._leases AS o
-            WHERE o.expires_at < clock_timestamp() - interval '7 days' AND o.token >> 50 > 0
+            WHERE o.expires_at < clock_timestamp() - interval '7 days'
+                AND o.expires_at > '-infinity' AND o.token >> 50 > 0
                 AND advisory._expiry(o, here.server, here.began) + o.lock_delay
                     < clock_timestamp() - interval '7 days'
             LIMIT 10 FOR UPDATE SKIP LOCKED);

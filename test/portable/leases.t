@@ -341,8 +341,12 @@ sub on ($server, $name) {
         FROM advisory._leases, generate_series(1, 20) AS i WHERE name = 'kept'));
     $there->shows(q(SELECT state FROM advisory.leases WHERE name = 'long'), 'restarted',
         'a lease that has its whole TTL again');
-    $there->run(q(SELECT advisory.lease('l', 'sweep ' || i, '1 h')
-        FROM generate_series(1, 200) AS i));
+    my $SWEEP = q(SELECT advisory.lease('l', 'sweep ' || random(), '1 h')
+        FROM generate_series(1, 100) AS i);
+    my $FORGOTTEN = q(SELECT count(*) FROM advisory.leases WHERE name ~ 'forgotten');
+    $there->run('BEGIN', 'SELECT 1', 'SELECT pg_sleep(0.001)', $SWEEP);
+    $there->shows($FORGOTTEN, 20, '... a transaction that goes on locks no other leases');
+    $there->run('COMMIT', $SWEEP, $SWEEP);
     $there->shows(q(SELECT count(*) FILTER (WHERE name ~ 'forgotten'),
         count(*) FILTER (WHERE name = 'long') FROM advisory.leases), '0|1',
         '... stays, and what nobody has wanted for a week goes');

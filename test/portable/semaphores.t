@@ -37,7 +37,12 @@ sub locks_of ($session) {
         last if $state ne '57014';
     }
     is_deeply(\%states, { 57014 => 40 }, 'statement_timeout ends each of 40 waits');
-    leave($look, $gate);
+    # Nobody can make it wait where it has no limit.
+    $gate->run(q(SELECT pg_advisory_lock(advisory._slot_key('timeout', 's', 16002))));
+    $waiter->run(q(SET statement_timeout = '20 s'));
+    $waiter->shows(q(SELECT advisory.try_acquire_many('timeout', 's', 2, 2, '300 ms')), 'NULL',
+        'a wait for several slots ends in time, whatever others lock');
+    leave($look, $gate, $waiter);
 }
 
 # ---- Never more than K ---------------------------------------------------------------------------
