@@ -205,7 +205,7 @@ SKIP: {
     $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS AND obj_description(oid, 'pg_proc')
         ~ '^(take|lock) .* (session|without a snapshot)' AND proname !~ 'lease'", ''), [],
         'no function takes one');
-    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS 
+    $owner->shows(sprintf("SELECT DISTINCT proname $BY_OTHERS
         AND proname NOT IN ('unclaim', 'break_lease', 'tokens_above')
         AND obj_description(oid, 'pg_proc') !~ '^(take|lock) .*(session|without a snapshot)'",
         'NOT'), [], '... and no other is forbidden');
