@@ -814,9 +814,11 @@ BEGIN
     era := last >> 50;
     began := 'epoch'::timestamptz
              + (SELECT last_value FROM advisory._server_began) * interval '1 us';
-    IF known = server THEN RETURN; END IF;
+    IF known = server OR pg_is_in_recovery() THEN
+        server := known;    -- A standby shows leases as the primary does.
+        RETURN;
+    END IF;
     began := clock_timestamp();
-    IF pg_is_in_recovery() THEN RETURN; END IF;
     BEGIN
         timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
     EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL;

@@ -320,7 +320,9 @@ sub on ($server, $name) {
     caught_up($there, $standby);
     my $second = on($standby, $name);
     $second->fails(q(SELECT advisory.lease('l', 'standby', '1 h')), '25006', 'not on a standby');
-    $second->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'kept'), 1,
+    $there->run("SELECT advisory.renew_lease('l', 'kept', $token)");
+    caught_up($there, $standby);
+    $second->shows(q(SELECT state FROM advisory.leases WHERE name = 'kept'), 'held',
         '... which shows it');
     $server->ctl('stop', '-m', 'immediate');
     $there = $second;
