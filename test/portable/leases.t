@@ -368,6 +368,7 @@ sub on ($server, $name) {
         . ($admin->value('SHOW server_version_num') >= 170000 ? ', boolean)' : ')'),
         qw(pg_try_advisory_xact_lock(bigint) pg_advisory_xact_lock(bigint));
     $admin->run(map { "REVOKE EXECUTE ON $_ FROM PUBLIC" } @refused);
+    is(load_portable($name), '', 'the file is loaded where a service refuses functions');
     is(lease($here, 'plain'), 1, 'without WAL functions the first token is 1');
     is(try_lease($else, 'plain'), undef, '... and nobody else gets the lease');
     $else->start(q(SELECT token FROM advisory.lease('l', 'plain', '1 h', '20 s')));
