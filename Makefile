@@ -242,7 +242,7 @@ pictures: # draw the terminals that the documents show
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
 
 help:
-	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
+	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-19s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
 .PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
