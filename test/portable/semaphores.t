@@ -29,7 +29,7 @@ sub locks_of ($session) {
     my %states;
     for (1 .. 40) {
         $waiter->start(q(SELECT advisory.acquire_many('timeout', 's', 2, 2)));
-        my $end = time + 5;
+        my $end = time + 20;
         sleep 0.005 until $waiter->is_done || time > $end;
         $look->run('SELECT pg_terminate_backend(' . $waiter->pid . ')') unless $waiter->is_done;
         my $state = $waiter->finish->{state} // 'none';
