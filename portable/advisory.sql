@@ -362,8 +362,8 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
                 THEN format(E'\n%s more hold or wait for it.', max(place) - 5)
                 ELSE '' END,
         (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
-         FROM advisory._keys
-         WHERE key BETWEEN first_key + 1 AND first_key + slots AND granted),
+         FROM advisory._keys, (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
+         WHERE key BETWEEN base + 1 AND base + slots AND granted),
         'Nobody holds it any more.')
     FROM (SELECT
               row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
@@ -386,11 +386,12 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
                             || ' since ' || a.state_change END,
                   '.')) AS line
           FROM advisory._keys AS k
+          -- There may be no next key.
+          CROSS JOIN (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
           LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
           LEFT JOIN advisory._keys AS w
-              ON w.pid = k.pid AND slots > 0
-              AND w.key BETWEEN CASE WHEN slots > 0 THEN first_key + 16001 END
-                        AND CASE WHEN slots > 0 THEN first_key + 16382 END
+              ON w.pid = k.pid
+              AND w.key BETWEEN base + 16001 AND base + 16382
           WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
               AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
 $$;

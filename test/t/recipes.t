@@ -256,7 +256,10 @@ recipe 'Work queue' => sub {
         [ map { [ $_, 1 ] } sort { $a <=> $b } map { $_->pid } @workers ], 'and locks just that');
 
     # One of them dies with its job; the others go on until there is nothing left.
-    shift(@workers)->quit('KILL');
+    my $dead = shift(@workers);
+    $dead->quit('KILL');
+    look->wait_until('its session is gone',
+        'SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = ?', $dead->pid);
     my %left = map { $_ => $_ } 0 .. $#workers;
     start_block(3, $_) for @workers;
     my @step = (3) x @workers;
