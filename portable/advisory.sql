@@ -1,5 +1,5 @@
--- advisory_ext, portable edition: named locks, semaphores, jobs and views for servers where no
--- library can be installed.
+-- advisory_ext, portable edition: locks by name, semaphores, jobs, leases and views for servers
+-- where no library can be installed.
 --
 --     psql -d mydb -v ON_ERROR_STOP=1 -f advisory.sql
 --
@@ -12,20 +12,13 @@
 -- the planner shall inline must not, and for a few it would take too long: these write operators
 -- and functions with their schema.  Other SQL functions without one are called by functions with
 -- one only.
-BEGIN ISOLATION LEVEL READ COMMITTED;
-SET LOCAL search_path = pg_catalog, pg_temp;
-SET LOCAL client_min_messages = warning;
-SET LOCAL check_function_bodies = off;
-SET LOCAL standard_conforming_strings = on;
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL search_path = pg_catalog, advisory, pg_temp;
+SET LOCAL client_min_messages = warning; SET LOCAL check_function_bodies = off;
+SET LOCAL standard_conforming_strings = on; SET LOCAL quote_all_identifiers = off;
 -- Only where pg_locks shows each lock at once, and it can be released.  The first is advisory/load:
 -- loads come one after the other.  The keys of the others are this session's own.
-DO $$
-DECLARE
-    name text;
-    key bigint;
-    is_right boolean;
-    is_released boolean := true;
-BEGIN
+DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := true; BEGIN
     FOR name, key IN
         SELECT 'pg_' || f, 3110684617034927664 + (i > 1)::integer * (8 * pg_backend_pid() + i)
         FROM unnest('{advisory_xact_lock,advisory_xact_lock_shared,try_advisory_xact_lock,
@@ -38,8 +31,8 @@ BEGIN
         EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
             CONTINUE;    -- What says no does not lie.
         END;
-        is_right := (mode, granted) = (
-            CASE WHEN name LIKE '%shared' THEN 'ShareLock' ELSE 'ExclusiveLock' END, true)
+        is_right := granted AND mode = CASE WHEN name LIKE '%shared' THEN 'ShareLock'
+                                            ELSE 'ExclusiveLock' END
             FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1
                 AND (classid::bigint << 32) | objid::bigint = key;
         IF name NOT LIKE '%xact%' THEN
@@ -54,13 +47,9 @@ BEGIN
                          'semaphore, and holds() would be wrong.',
                 HINT = 'doc/portable.md says what to use on other servers.';
         END IF;
-    END LOOP;
-END $$;
+    END LOOP; END $$;
 SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
-DO $$
-DECLARE
-    old record;
-BEGIN
+DO $$ DECLARE old record; BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'this database has the extension advisory_ext',
@@ -82,14 +71,12 @@ BEGIN
         -- the way, it begins again.  (LOCK TABLE would lock the views of the server, too.)
         FOR attempts_left IN REVERSE 20..0 LOOP
             BEGIN
-                FOR old IN
-                    SELECT oid::regclass AS name
-                    FROM pg_class
+                FOR old IN SELECT oid::regclass AS name FROM pg_class
                     WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
                         AND relowner = quote_ident(current_user)::regrole
                     ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
                         '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_uses,
-                          _prepared,_claim_request,_lease_request}', relname::text), relname
+                          _prepared,_request}', relname::text), relname
                 LOOP
                     EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
                 END LOOP;
@@ -100,36 +87,31 @@ BEGIN
         END LOOP;
         -- What an older file has made otherwise: arguments or results without this.
         FOR old IN
-            SELECT p.oid::regprocedure AS name
+            SELECT p.oid::regprocedure AS name,
+                   CASE WHEN proname ~ '^_serve_' THEN ' CASCADE' END AS cascades    -- Triggers.
             FROM pg_proc AS p
             JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
-                         -- These have gone. Every role could call most of them as the owner.
-                         ('never',
-                          '{_caller,_claim,_describe_claim,_finish_claim,_no_token,_utf8}'))
+                         ('most', '{_check}'), ('instead', '{_pause}'), ('with', '{_end_lease}'),
+                         -- These have gone.  Every role could call most of them as the owner.
+                         ('never', '{_caller,_check_answer,_check_await,_check_length,_check_table,
+                            _claim,_commit_synchronously,_describe_claim,_finish_claim,
+                            _lock_timeout,_no_token,_raise_lease_taken,_request_claim,
+                            _request_lease,_serve_claim,_serve_lease,_utf8}'))
                 AS new (has, functions) ON proname = ANY (functions::text[])
             WHERE pronamespace = 'advisory'::regnamespace
                 AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
                     !~ ('\m' || has || '\M')
         LOOP
-            EXECUTE 'DROP ROUTINE ' || old.name;
+            EXECUTE format('DROP ROUTINE %s%s', old.name, old.cascades);
         END LOOP;
-        IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'advisory._claims'::regclass
-                       AND attname = 'role' AND atttypid = 'text'::regtype) THEN
-            DROP VIEW IF EXISTS advisory.claims;
-            ALTER TABLE advisory._claims
-                ALTER role TYPE oid USING coalesce(to_regrole(quote_ident(role)), 0);
-        END IF;
-        ALTER TABLE advisory._claims
-            ADD COLUMN IF NOT EXISTS every interval, ADD COLUMN IF NOT EXISTS pid integer;
+        DROP VIEW IF EXISTS advisory._claim_request, advisory._lease_request;
         PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
         FROM (SELECT objid FROM pg_depend
               WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, 'advisory'::regnamespace)
-              UNION ALL
-              SELECT 'advisory'::regnamespace) AS known (oid);
-    END IF;
-END $$;
+              UNION ALL SELECT 'advisory'::regnamespace) AS known (oid);
+    END IF; END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
@@ -137,76 +119,52 @@ COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
 CREATE OR REPLACE FUNCTION advisory.version() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
-
 ---- Checks
 -- The error, unless ok.  Never IMMUTABLE: the planner would call it early.
 CREATE OR REPLACE FUNCTION advisory._require(
     ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$
-BEGIN
-    IF ok IS NOT FALSE THEN
-        RETURN;
-    ELSIF coalesce(detail, hint) IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-    ELSIF hint IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
-    ELSIF detail IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-    ELSE
-        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
-    END IF;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void
-    LANGUAGE plpgsql PARALLEL SAFE AS $$
-BEGIN
-    IF value <> '' THEN RETURN; END IF;
-    PERFORM advisory._require(value IS NOT NULL, '22004', what || ' must not be null'),
-            advisory._require(false, '22023', what || ' must not be empty');
-END $$;
+    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
+    CASE WHEN ok IS NOT FALSE THEN RETURN;
+        WHEN coalesce(detail, hint) IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+        WHEN hint IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
+        WHEN detail IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
+        ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
+    END CASE; END $$;
+-- What is kept in a table has at most so many bytes.
+CREATE OR REPLACE FUNCTION advisory._check(value text, what text, most integer DEFAULT NULL)
+    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
+    IF value <> '' AND most IS NULL THEN RETURN; END IF;
+    PERFORM _require(value IS NOT NULL, '22004', what || ' must not be null'),
+            _require(value <> '', '22023', what || ' must not be empty'),
+            _require(octet_length(value) <= most, '22001', what || ' is too long',
+                     format('It can have at most %s bytes.', most)); END $$;
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
-    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-    PERFORM advisory._check(namespace, 'namespace'),
-            advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
-    PERFORM advisory._check(element, what) FROM unnest(names) AS element;
-    RETURN names;
-END $$;
--- '?' for control characters, line separators, and what changes the direction of text: a name
--- cannot forge a line.
+    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+    PERFORM _check(namespace, 'namespace'),
+            _require(names IS NOT NULL, '22004', 'list of names must not be null');
+    PERFORM _check(element, what) FROM unnest(names) AS element;
+    RETURN names; END $$;
+-- '?' for control characters, line separators, and changes of direction: a name forges no line.
 CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT regexp_replace(
-        line,
-        CASE getdatabaseencoding()
-            WHEN 'UTF8' THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f'
-                             '\\u2028-\\u202e\\u2066-\\u2069]'
-            ELSE E'[\\x01-\\x1f\\x7f]' END,
-        '?', 'g')
-$$;
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT regexp_replace(line, CASE getdatabaseencoding() WHEN 'UTF8'
+        THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]'
+        ELSE E'[\\x01-\\x1f\\x7f]' END, '?', 'g') $$;
 -- What a lock is called in messages.
 CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT advisory._printable(string_agg(
+    SELECT _printable(string_agg(
         left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
-    FROM unnest(ARRAY[namespace, name]) AS part
-$$;
-
--- Of what is kept in a table.
-CREATE OR REPLACE FUNCTION advisory._check_length(value text, most integer, what text)
-    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$
-BEGIN
-    PERFORM advisory._require(octet_length(value) <= most, '22001', what || ' is too long',
-                              format('It can have at most %s bytes.', most));
-END $$;
-
+    FROM unnest(ARRAY[namespace, name]) AS part $$;
 ---- Keys
 CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(value), 1, 8), 'hex'))
-        ::pg_catalog.bit(64)::pg_catalog.int8
-$$;
+    SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.encode(pg_catalog.substr(
+        pg_catalog.sha256(value), 1, 8), 'hex'))::pg_catalog.bit(64)::pg_catalog.int8 $$;
 -- The same in every database; NULL if a name is null or empty.  In SQL_ASCII convert_to() checks
 -- the bytes and leaves them as they are.
 CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS bytea
@@ -214,220 +172,161 @@ CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS by
     SELECT CASE WHEN namespace OPERATOR(pg_catalog.<>) '' AND name OPERATOR(pg_catalog.<>) ''
                 THEN pg_catalog.convert_to(namespace, 'UTF8')
                      OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex')
-                     OPERATOR(pg_catalog.||) pg_catalog.convert_to(name, 'UTF8') END
-$$;
+                     OPERATOR(pg_catalog.||) pg_catalog.convert_to(name, 'UTF8') END $$;
 CREATE OR REPLACE FUNCTION advisory._no_key(namespace text, name text) RETURNS bigint
-    LANGUAGE plpgsql PARALLEL SAFE AS $$
-BEGIN
-    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN NULL;
-END $$;
+    LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
+    PERFORM _check(namespace, 'namespace'), _check(name, 'name');
+    RETURN NULL; END $$;
 CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-    PERFORM advisory._check(name, 'name');
-    RETURN advisory._hash(convert_to(name, 'UTF8'));
-END $$;
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+    PERFORM _check(name, 'name');
+    RETURN _hash(convert_to(name, 'UTF8')); END $$;
 COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
 CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)),
-                    advisory._no_key(namespace, name));
-END $$;
--- The slots of a semaphore have 16,384 keys in a row.  The first one, slot 0, is the lock of the
--- queue.
+                    advisory._no_key(namespace, name)); END $$;
+-- The slots of a semaphore have 16,384 keys in a row.  The first, slot 0, is the queue's lock.
 CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer)
-    RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-    RETURN coalesce(
-        advisory._hash(advisory._bytes(namespace, name)
-                       OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex'))
-        OPERATOR(pg_catalog.&) -16384 OPERATOR(pg_catalog.|) slot,
-        advisory._no_key(namespace, name));
-END $$;
-
+    RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+    RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)
+                                   OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex'))
+                    OPERATOR(pg_catalog.&) -16384 OPERATOR(pg_catalog.|) slot,
+                    advisory._no_key(namespace, name)); END $$;
 ---- Taking a lock
--- A month has 30 days, as in comparisons.  (In 13, the epoch of an interval as a whole is not
--- exact.)
+-- A month has 30 days, as in comparisons.  (In 13, the epoch of a whole interval is not exact.)
 CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeric
     LANGUAGE sql IMMUTABLE AS $$
     SELECT (extract(year FROM value) * 12 + extract(month FROM value))::numeric * 2592000000000
            + (extract(day FROM value) * 86400 + extract(hour FROM value) * 3600
               + extract(minute FROM value) * 60)::numeric * 1000000
-           + extract(microseconds FROM value)::numeric
-$$;
+           + extract(microseconds FROM value)::numeric $$;
 -- In milliseconds, rounded up; NULL for ever.
 CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer
-    LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
+    LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     IF timeout IS NULL OR timeout = '0' THEN RETURN CASE WHEN timeout = '0' THEN 0 END; END IF;
-    PERFORM advisory._require(timeout > '0', '22023', 'timeout must not be negative'),
-            advisory._require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
-                              'A timeout can be at most 2147483647 milliseconds.',
-                              'To wait without a limit, pass NULL.');
-    RETURN ceil(advisory._microseconds(timeout) / 1000);
-END $$;
--- The setting lock_timeout in milliseconds; NULL if it is off.
-CREATE OR REPLACE FUNCTION advisory._lock_timeout() RETURNS integer LANGUAGE sql STABLE AS $$
-    SELECT nullif(advisory._milliseconds(current_setting('lock_timeout')::interval), 0)
-$$;
-
+    PERFORM _require(timeout > '0', '22023', 'timeout must not be negative'),
+            _require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
+                     'A timeout can be at most 2147483647 milliseconds.',
+                     'To wait without a limit, pass NULL.');
+    RETURN ceil(_microseconds(timeout) / 1000); END $$;
+-- How long a wait may last in milliseconds; NULL for ever.
+CREATE OR REPLACE FUNCTION advisory._most(milliseconds integer) RETURNS integer
+    LANGUAGE sql STABLE AS $$
+    SELECT CASE milliseconds WHEN 0 THEN 0 ELSE least(milliseconds, nullif(
+        _milliseconds(current_setting('lock_timeout')::interval), 0)) END $$;
 -- When a wait that begins now ends at the latest.
 CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz
-    LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN coalesce(
-        clock_timestamp()
-        + least(milliseconds, CASE milliseconds WHEN 0 THEN 0 ELSE advisory._lock_timeout() END)
-          * '1 ms'::interval,
-        'infinity');
-END $$;
+    LANGUAGE plpgsql AS $$ BEGIN
+    RETURN coalesce(clock_timestamp() + _most(milliseconds) * '1 ms'::interval, 'infinity'); END $$;
 -- All advisory locks and waiters of this database whose key is a bigint.
 CREATE OR REPLACE VIEW advisory._keys AS
-    SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted
-    FROM pg_locks
+    SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 -- Is it held, by this session or by any, in that mode or in any?
-CREATE OR REPLACE FUNCTION advisory._is_held(
-    key bigint, is_by_me boolean, is_shared boolean DEFAULT NULL)
-    RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM advisory._check(key::text, 'key');
+CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean,
+    is_shared boolean DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM _check(key::text, 'key');
     RETURN EXISTS (
-        SELECT FROM advisory._keys AS k
+        SELECT FROM _keys AS k
         WHERE k.key = _is_held.key AND granted AND (NOT is_by_me OR pid = pg_backend_pid())
-            AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock'));
-END $$;
+            AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock')); END $$;
 -- The built-in functions, chosen by mode and scope.
 CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
     RETURNS boolean LANGUAGE sql AS $$
     SELECT CASE WHEN is_xact AND is_shared THEN pg_try_advisory_xact_lock_shared(key)
                 WHEN is_xact THEN pg_try_advisory_xact_lock(key)
                 WHEN is_shared THEN pg_try_advisory_lock_shared(key)
-                ELSE pg_try_advisory_lock(key) END
-$$;
+                ELSE pg_try_advisory_lock(key) END $$;
 CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, key bigint)
     RETURNS void LANGUAGE sql AS $$
     SELECT CASE WHEN is_xact AND is_shared THEN pg_advisory_xact_lock_shared(key)
                 WHEN is_xact THEN pg_advisory_xact_lock(key)
-                WHEN is_shared THEN pg_advisory_lock_shared(key)
-                ELSE pg_advisory_lock(key) END
-$$;
+                WHEN is_shared THEN pg_advisory_lock_shared(key) ELSE pg_advisory_lock(key) END $$;
 -- The built-in function's own warning does not bear the name.
 CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean
-    LANGUAGE plpgsql STRICT SET client_min_messages = error AS $$
-BEGIN
+    LANGUAGE plpgsql STRICT SET client_min_messages = error AS $$ BEGIN
     RETURN CASE WHEN is_shared THEN pg_catalog.pg_advisory_unlock_shared(key)
-                ELSE pg_catalog.pg_advisory_unlock(key) END;
-END $$;
-
+                ELSE pg_catalog.pg_advisory_unlock(key) END; END $$;
 -- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.
 -- Only a wait with a limit is a subtransaction.
-CREATE OR REPLACE FUNCTION advisory._take(
-    is_shared boolean, is_xact boolean, key bigint, milliseconds integer)
-    RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    setting text := current_setting('lock_timeout');
-BEGIN
-    IF advisory._try_once(is_shared, is_xact, key) THEN RETURN true; END IF;
+CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, key bigint,
+    milliseconds integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE setting text := current_setting('lock_timeout'); BEGIN
+    IF _try_once(is_shared, is_xact, key) THEN RETURN true; END IF;
+    milliseconds := _most(milliseconds);
     IF milliseconds = 0 THEN RETURN false; END IF;
-    milliseconds := least(milliseconds, advisory._lock_timeout());
-    IF milliseconds IS NULL THEN
-        PERFORM advisory._wait(is_shared, is_xact, key);
-        RETURN true;
-    END IF;
+    IF milliseconds IS NULL THEN PERFORM _wait(is_shared, is_xact, key); RETURN true; END IF;
     BEGIN
         PERFORM set_config('lock_timeout', milliseconds::text, true);
-        PERFORM advisory._wait(is_shared, is_xact, key);
+        PERFORM _wait(is_shared, is_xact, key);
         PERFORM set_config('lock_timeout', setting, true);
         RETURN true;
     EXCEPTION WHEN lock_not_available OR query_canceled THEN
         -- The lock can be granted at the very moment when the wait ends, and an error does not
         -- release it.  It was not held before: then nothing had to be waited for.
-        PERFORM advisory._unlock_quietly(is_shared, key)
-        WHERE NOT is_xact AND advisory._is_held(key, true, is_shared);
+        PERFORM _unlock_quietly(is_shared, key)
+        WHERE NOT is_xact AND _is_held(key, true, is_shared);
         IF SQLSTATE = '57014' THEN RAISE; END IF;
         RETURN false;
-    END;
-END $$;
-
+    END; END $$;
 -- Who holds or awaits one of these keys, a line each.
 CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text
     LANGUAGE sql STABLE AS $$
     SELECT coalesce(
         string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
-        || CASE WHEN max(place) > 5
-                THEN format(E'\n%s more hold or wait for it.', max(place) - 5)
+        || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5)
                 ELSE '' END,
         (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
-         FROM advisory._keys, (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
-         WHERE key BETWEEN base + 1 AND base + slots AND granted),
-        'Nobody holds it any more.')
-    FROM (SELECT
-              row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
-              advisory._printable(concat(
-                  CASE WHEN k.pid IS NULL THEN 'A prepared transaction'
-                       ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
-                  ', application "' || nullif(a.application_name, '') || '",',
-                  CASE WHEN slots IS NULL
-                       THEN format(' %s it in %s mode',
-                                   CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
-                                   CASE k.mode WHEN 'ShareLock' THEN 'shared' ELSE 'exclusive' END)
-                       WHEN k.granted AND k.key > first_key
-                       THEN ' has slot ' || (k.key - first_key)
-                       ELSE ' waits for '
-                            || coalesce(w.key - first_key - 16000 || ' slots', 'a slot') END,
-                  CASE WHEN k.granted
-                       THEN '; it is '
-                            || CASE a.wait_event_type WHEN 'Lock' THEN 'waiting for a lock'
-                                    ELSE a.state END
-                            || ' since ' || a.state_change END,
-                  '.')) AS line
-          FROM advisory._keys AS k
+         FROM _keys, (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
+         WHERE key BETWEEN base + 1 AND base + slots AND granted), 'Nobody holds it any more.')
+    FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
+                 _printable(concat(
+                     CASE WHEN k.pid IS NULL THEN 'A prepared transaction'
+                          ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
+                     ', application "' || nullif(a.application_name, '') || '",',
+                     CASE WHEN slots IS NULL
+                          THEN format(' %s it in %s mode',
+                                      CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
+                                      CASE k.mode WHEN 'ShareLock' THEN 'shared'
+                                           ELSE 'exclusive' END)
+                          WHEN k.granted AND k.key > first_key
+                          THEN ' has slot ' || (k.key - first_key)
+                          ELSE ' waits for '
+                               || coalesce(w.key - first_key - 16000 || ' slots', 'a slot') END,
+                     CASE WHEN k.granted
+                          THEN '; it is ' || CASE a.wait_event_type WHEN 'Lock'
+                                                  THEN 'waiting for a lock' ELSE a.state END
+                               || ' since ' || a.state_change END, '.')) AS line
+          FROM _keys AS k
           -- There may be no next key.
           CROSS JOIN (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
           LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
-          LEFT JOIN advisory._keys AS w
-              ON w.pid = k.pid
-              AND w.key BETWEEN base + 16001 AND base + 16382
+          LEFT JOIN _keys AS w ON w.pid = k.pid AND w.key BETWEEN base + 16001 AND base + 16382
           WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
-              AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
-$$;
-
+              AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other $$;
 -- How long a call has waited that ends with error 55P03.
-CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN most = 0 THEN 'without waiting'
-                ELSE concat('within ', CASE WHEN setting < most THEN 'lock_timeout of ' END,
-                            CASE WHEN least(most, setting) % 1000 = 0
-                                 THEN least(most, setting) / 1000 || ' s'
-                                 ELSE least(most, setting) || ' ms' END) END
-    FROM (SELECT coalesce(advisory._milliseconds(timeout), 2147483648), advisory._lock_timeout())
-        AS l (most, setting)
-$$;
+CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE most WHEN 0 THEN 'without waiting'
+                ELSE concat('within ', CASE WHEN most IS DISTINCT FROM given
+                                            THEN 'lock_timeout of ' END,
+                            CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s'
+                                 ELSE most || ' ms' END) END
+    FROM (SELECT _milliseconds(timeout)) AS g (given), LATERAL (SELECT _most(given)) AS m (most) $$;
 -- Error 55P03.  For a semaphore, slots says how many it has, and key is that of slot 0.
-CREATE OR REPLACE FUNCTION advisory._raise_not_available(
-    namespace text, name text, key bigint, slots integer, wanted integer, timeout interval)
-    RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    holder record;
-BEGIN
+CREATE OR REPLACE FUNCTION advisory._raise_not_available(namespace text, name text, key bigint,
+    slots integer, wanted integer, timeout interval) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE holder record; first_key bigint := key + (slots IS NOT NULL)::integer; BEGIN
     SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
-    FROM advisory._keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
-    WHERE k.key BETWEEN _raise_not_available.key + (slots IS NOT NULL)::integer
-            AND _raise_not_available.key + coalesce(slots, 0)
-        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
-    ORDER BY k.key, k.pid LIMIT 1;
+    FROM _keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+    WHERE k.key BETWEEN first_key AND _raise_not_available.key + coalesce(slots, 0)
+        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid() ORDER BY k.key, k.pid LIMIT 1;
     RAISE EXCEPTION 'could not obtain % "%" %',
         CASE WHEN slots IS NULL THEN 'advisory lock'
-             WHEN wanted = 1 THEN 'a slot of semaphore'
-             ELSE wanted || ' slots of semaphore' END,
-        advisory._display(namespace, coalesce(name, key::text)),
-        advisory._limit(timeout)
-        USING ERRCODE = 'lock_not_available',
-            DETAIL = advisory._holders(key, slots),
+             WHEN wanted = 1 THEN 'a slot of semaphore' ELSE wanted || ' slots of semaphore' END,
+        _display(namespace, coalesce(name, key::text)), _limit(timeout)
+        USING ERRCODE = 'lock_not_available', DETAIL = _holders(key, slots),
             HINT = CASE
                 WHEN holder.is_waiting
                 THEN 'To see who waits for whom: SELECT * FROM advisory.wait_tree().'
@@ -437,132 +336,88 @@ BEGIN
                 ELSE concat(
                     'To see what others wait for: SELECT * FROM advisory.blockers.',
                     ' To end that session: SELECT advisory.terminate_holder'
-                    || CASE WHEN advisory._display(namespace, name) = namespace || '/' || name
+                    || CASE WHEN _display(namespace, name) = namespace || '/' || name
                             THEN format('(%L, %L', namespace, name)
                             WHEN slots IS NULL THEN format('_key(%s', key) END
                     || ', ' || holder.pid || ').') END,
-            SCHEMA = coalesce(namespace, ''),
-            CONSTRAINT = coalesce(name, key::text);
-END $$;
--- What the public functions call if the lock is not free, or an argument is wrong.  For locks by
--- key, namespace is null, and name is the label.
+            SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text); END $$;
+-- If the lock is not free, or an argument is wrong.  By key, namespace is null, name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
     namespace text, name text, key bigint, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-BEGIN
-    PERFORM advisory._check(key::text, 'key'),
-            advisory._check(coalesce(namespace, name, 'no label'), 'label');
-    IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN
-        RETURN true;
-    END IF;
-    PERFORM advisory._raise_not_available(namespace, name, key, NULL, 1, timeout) WHERE must;
-    RETURN false;
-END $$;
-
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$ BEGIN
+    PERFORM _check(key::text, 'key'), _check(coalesce(namespace, name, 'no label'), 'label');
+    IF _take(is_shared, is_xact, key, _milliseconds(timeout)) THEN RETURN true; END IF;
+    PERFORM _raise_not_available(namespace, name, key, NULL, 1, timeout) WHERE must;
+    RETURN false; END $$;
 ---- Release
 -- What the public functions call if there was nothing to release.
-CREATE OR REPLACE FUNCTION advisory._unlock(
-    is_shared boolean, namespace text, name text, key bigint)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-BEGIN
-    PERFORM advisory._check(key::text, 'key');
+CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text,
+    key bigint) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$ BEGIN
+    PERFORM _check(key::text, 'key');
     RAISE WARNING 'you don''t own a lock of type % on "%"',
         CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
-        advisory._display(namespace, coalesce(name, key::text));
-    RETURN false;
-END $$;
+        _display(namespace, coalesce(name, key::text));
+    RETURN false; END $$;
 -- Every session-level hold of each lock in the list.
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean)
-    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    keys bigint[] := ARRAY(
-        SELECT advisory.key(namespace, element)
-        FROM unnest(advisory._check_list(namespace, names, 'name')) AS element);
-    released integer := 0;
-    hold record;
-BEGIN
-    FOR hold IN
-        SELECT key, mode = 'ShareLock' AS is_shared
-        FROM advisory._keys
-        WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys)
+    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ DECLARE hold record; released integer := 0;
+    keys bigint[] := ARRAY(SELECT advisory.key(namespace, element)
+                           FROM unnest(_check_list(namespace, names, 'name')) AS element); BEGIN
+    FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM _keys
+                WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys)
     LOOP
-        WHILE advisory._is_held(hold.key, true, hold.is_shared)
-              AND advisory._unlock_quietly(hold.is_shared, hold.key) LOOP
+        WHILE _is_held(hold.key, true, hold.is_shared)
+              AND _unlock_quietly(hold.is_shared, hold.key) LOOP
             released := released + 1;
         END LOOP;
     END LOOP;
     -- In a finally block nobody would notice that an untyped list became one name.
-    PERFORM advisory._require(
-        is_list OR released > 0 OR names[1] NOT LIKE '{_%}' OR advisory._is_held(keys[1], true),
+    PERFORM _require(is_list OR released > 0 OR names[1] NOT LIKE '{_%}' OR _is_held(keys[1], true),
         '22023',
         'this session does not hold an advisory lock of that name, which looks like a list', NULL,
         'To release a list of locks, cast it: unlock_all(namespace, list::text[]).');
-    RETURN released;
-END $$;
-
+    RETURN released; END $$;
 ---- Several locks at once
 -- Take all of them, in the order of their keys, or none.
-CREATE OR REPLACE FUNCTION advisory._take_all(
-    must boolean, is_xact boolean, namespace text, names text[], timeout interval)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    most integer := advisory._milliseconds(timeout);
-    deadline timestamptz := advisory._deadline(most);
-    one record;
-    taken bigint[] := '{}';
-    busy text;
-BEGIN
-    FOR one IN
-        SELECT DISTINCT ON (key) key, element
-        FROM unnest(advisory._check_list(namespace, names, 'name')) AS element,
-             advisory.key(namespace, element) AS key
-        ORDER BY key
+CREATE OR REPLACE FUNCTION advisory._take_all(must boolean, is_xact boolean, namespace text,
+    names text[], timeout interval) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
+DECLARE most integer := _milliseconds(timeout); deadline timestamptz := _deadline(most);
+    taken bigint[] := '{}'; one record; busy text; BEGIN
+    FOR one IN SELECT DISTINCT ON (key) key, element
+               FROM unnest(_check_list(namespace, names, 'name')) AS element,
+                    advisory.key(namespace, element) AS key ORDER BY key
     LOOP
         IF isfinite(deadline) THEN
             most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0);
         END IF;
         busy := one.element;
-        EXIT WHEN NOT advisory._take(false, is_xact, one.key, most);
-        taken := taken || one.key;
-        busy := NULL;
+        EXIT WHEN NOT _take(false, is_xact, one.key, most);
+        taken := taken || one.key; busy := NULL;
     END LOOP;
-    PERFORM advisory._require(busy IS NULL, '55P03', 'busy');
+    PERFORM _require(busy IS NULL, '55P03', 'busy');
     RETURN true;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     -- The end of this block has released the transaction-level ones.
     PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
     IF busy IS NULL OR SQLSTATE <> '55P03' THEN RAISE; END IF;
-    PERFORM advisory._raise_not_available(
-        namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout) WHERE must;
-    RETURN false;
-END $$;
-
+    PERFORM _raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout)
+    WHERE must;
+    RETURN false; END $$;
 ---- Semaphores
 CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM advisory._check(slot::text, what),
-            advisory._require(
-                slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
-END $$;
+    LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM _check(slot::text, what), _require(slot BETWEEN 1 AND 16000, '22023',
+                                               what || ' must be between 1 and 16000'); END $$;
 -- So many slots that nobody has, this session included, all or none (NULL).  base is the key of
 -- slot 0.  Nobody overtakes those who wait: the first of them holds the lock of slot 0, the queue.
 -- Whoever takes several at once holds that of 16383, and for a moment slots that it may not keep.
-CREATE OR REPLACE FUNCTION advisory._take_slots(
-    is_xact boolean, base bigint, slots integer, wanted integer)
-    RETURNS integer[] LANGUAGE plpgsql AS $$
-DECLARE
-    is_awaited boolean;
-    is_moving boolean;
-    free integer[];
-    slot integer;
-    taken integer[];
-BEGIN
+CREATE OR REPLACE FUNCTION advisory._take_slots(is_xact boolean, base bigint, slots integer,
+    wanted integer) RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE is_awaited boolean; is_moving boolean; free integer[]; slot integer; taken integer[]; BEGIN
     FOR attempt IN 1 .. 100 LOOP
-        -- One look, so that all this was true at one moment.  If the planner saw the number of
-        -- slots, it would plan again for each call.
+        -- One look: all this was true at one moment.  (SELECT slots): one plan for all numbers.
         WITH held AS MATERIALIZED (
-            SELECT (key - base)::integer AS slot FROM advisory._keys
+            SELECT (key - base)::integer AS slot FROM _keys
             WHERE key BETWEEN base AND base + 16383 AND granted
                 AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid()))
         SELECT 0 IN (SELECT h.slot FROM held AS h), 16383 IN (SELECT h.slot FROM held AS h),
@@ -572,57 +427,49 @@ BEGIN
         taken := '{}';
         EXIT WHEN is_awaited;
         FOREACH slot IN ARRAY CASE WHEN cardinality(free) >= wanted THEN free ELSE '{}' END LOOP
-            IF advisory._try_once(false, is_xact, base + slot) THEN taken := taken || slot; END IF;
+            IF _try_once(false, is_xact, base + slot) THEN taken := taken || slot; END IF;
             IF cardinality(taken) = wanted THEN RETURN taken; END IF;
         END LOOP;
         PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
         EXIT WHEN cardinality(free) < wanted AND NOT is_moving;
         PERFORM pg_sleep(0.001) WHERE is_moving;
     END LOOP;
-    RETURN NULL;
-END $$;
+    RETURN NULL; END $$;
 -- So many slots, or, if they are not free in time, NULL or an error.
-CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean,
-    namespace text, name text, slots integer, wanted integer, timeout interval)
+CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text,
+    name text, slots integer, wanted integer, timeout interval)
     RETURNS integer[] LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    base bigint := advisory._slot_key(namespace, name, 0);
-    most integer := advisory._milliseconds(timeout);
-    deadline timestamptz;
-    taken integer[];
-    mine bigint[];
-    gate bigint;
+DECLARE base bigint := _slot_key(namespace, name, 0); most integer := _milliseconds(timeout);
+    deadline timestamptz; taken integer[]; mine bigint[]; gate bigint;
     pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
 BEGIN
     IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
-        PERFORM advisory._check_slot(slots, 'slots'), advisory._check(wanted::text, 'wanted'),
-                advisory._require(false, '22023', 'wanted must be between 1 and ' || slots);
+        PERFORM _check_slot(slots, 'slots'), _check(wanted::text, 'wanted'),
+                _require(false, '22023', 'wanted must be between 1 and ' || slots);
     ELSIF wanted = 1 THEN
-        taken := advisory._take_slots(is_xact, base, slots, 1);
+        taken := _take_slots(is_xact, base, slots, 1);
         IF taken IS NOT NULL THEN RETURN taken; END IF;
     END IF;
-    deadline := advisory._deadline(most);
+    deadline := _deadline(most);
     -- Several are taken at once by one session after the other.
     FOREACH gate IN ARRAY CASE WHEN wanted > 1 THEN ARRAY[base + 16383] ELSE '{}' END
                           || CASE WHEN most = 0 THEN '{}' ELSE ARRAY[base] END
     LOOP
         EXIT WHEN taken IS NOT NULL;
-        mine := ARRAY(
-            SELECT key FROM advisory._keys
-            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted);
+        mine := ARRAY(SELECT key FROM _keys WHERE key BETWEEN base + 1 AND base + slots
+                          AND pid = pg_backend_pid() AND granted);
         BEGIN
             BEGIN
                 -- This tells others how many slots it waits for.
                 PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted)
                 WHERE gate = base AND wanted BETWEEN 2 AND 382;
-                -- No lock_timeout before the wait is over: if a cancel came together with it, the
-                -- server would drop the cancel.
+                -- No lock_timeout here: the server would drop a cancel that comes together with it.
                 FOR attempt IN 1 .. CASE gate WHEN base THEN 0 ELSE 100 END LOOP
                     EXIT WHEN pg_try_advisory_xact_lock(gate);
-                    PERFORM advisory._require(attempt < 100, '55P03', 'too late'), pg_sleep(0.001);
+                    PERFORM _require(attempt < 100, '55P03', 'too late'), pg_sleep(0.001);
                 END LOOP;
-                PERFORM advisory._require(
-                    gate <> base OR advisory._take(false, true, base, most), '55P03', 'too late');
+                PERFORM _require(gate <> base OR _take(false, true, base, most),
+                                 '55P03', 'too late');
                 LOOP
                     -- To try some locks costs less than a look at pg_locks.
                     IF wanted = 1 AND slots <= 100 THEN
@@ -630,128 +477,103 @@ BEGIN
                                   WHERE CASE WHEN base + s <> ALL (mine)
                                              THEN pg_try_advisory_lock(base + s) END LIMIT 1);
                     ELSE
-                        taken := advisory._take_slots(false, base, slots, wanted);
+                        taken := _take_slots(false, base, slots, wanted);
                     END IF;
                     EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
                     PERFORM pg_sleep(pause);
                     pause := least(pause * 1.05, 0.01);
                 END LOOP;
-                PERFORM advisory._require(false, '55P03', 'leave the queue');
+                PERFORM _require(false, '55P03', 'leave the queue');
             EXCEPTION WHEN lock_not_available THEN
-                -- The end of this block releases the lock of the queue, whatever has happened.
-                NULL;
+                NULL;    -- This releases the lock of the queue, whatever has happened.
             END;
             PERFORM pg_advisory_xact_lock(base + s), pg_advisory_unlock(base + s)
             FROM unnest(taken) AS s WHERE is_xact;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
             -- A cancel can come when slots are taken, and taken does not say so yet.
-            PERFORM pg_advisory_unlock(key) FROM advisory._keys
+            PERFORM pg_advisory_unlock(key) FROM _keys
             WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted
                 AND key <> ALL (mine);
             RAISE;
         END;
     END LOOP;
-    PERFORM advisory._raise_not_available(namespace, name, base, slots, wanted, timeout)
+    PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout)
     WHERE must AND taken IS NULL;
-    RETURN taken;
-END $$;
-
+    RETURN taken; END $$;
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
     is_for_slots boolean, slots integer, wanted integer)
     RETURNS TABLE (taken text, slot integer) LANGUAGE plpgsql AS $$
-DECLARE
-    keys bigint[] := '{}';
-BEGIN
-    names := advisory._check_list(namespace, names, 'name');
-    IF is_for_slots THEN PERFORM advisory._check_slot(slots, 'slots'); END IF;
-    PERFORM advisory._check(wanted::text, 'wanted'),
-            advisory._require(wanted >= 1, '22023', 'wanted must be at least 1');
-    FOR taken IN
-        SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place)
-        GROUP BY element ORDER BY min(place)
+DECLARE keys bigint[] := '{}'; BEGIN
+    names := _check_list(namespace, names, 'name');
+    PERFORM _check_slot(slots, 'slots') WHERE is_for_slots;
+    PERFORM _check(wanted::text, 'wanted'),
+            _require(wanted >= 1, '22023', 'wanted must be at least 1');
+    FOR taken IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place)
+                 GROUP BY element ORDER BY min(place)
     LOOP
         EXIT WHEN cardinality(keys) = wanted;
         slot := CASE WHEN is_for_slots
-                     THEN (advisory._acquire(false, is_xact, namespace, taken, slots, 1, '0'))[1]
-                     WHEN advisory._take(false, is_xact, advisory.key(namespace, taken), 0)
-                     THEN 0 END;
+                     THEN (_acquire(false, is_xact, namespace, taken, slots, 1, '0'))[1]
+                     WHEN _take(false, is_xact, advisory.key(namespace, taken), 0) THEN 0 END;
         CONTINUE WHEN slot IS NULL;
-        keys := keys || CASE WHEN is_for_slots THEN advisory._slot_key(namespace, taken, slot)
+        keys := keys || CASE WHEN is_for_slots THEN _slot_key(namespace, taken, slot)
                              ELSE advisory.key(namespace, taken) END;
         RETURN NEXT;
     END LOOP;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
-    RAISE;
-END $$;
-CREATE OR REPLACE FUNCTION advisory.release(
-    namespace text, name text, slot integer DEFAULT NULL)
+    RAISE; END $$;
+CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL)
     RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    base bigint := advisory._slot_key(namespace, name, 0);
-    is_released boolean;
-BEGIN
-    IF slot NOT BETWEEN 1 AND 16000 THEN PERFORM advisory._check_slot(slot, 'slot'); END IF;
+DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
+    IF slot NOT BETWEEN 1 AND 16000 THEN PERFORM _check_slot(slot, 'slot'); END IF;
     IF slot IS NOT NULL THEN
-        is_released := advisory._unlock_quietly(false, base + slot);
+        is_released := _unlock_quietly(false, base + slot);
     ELSE
-        -- Because of OFFSET it tries one after the other.
         is_released := EXISTS (
-            SELECT FROM (SELECT key FROM advisory._keys
-                         WHERE key BETWEEN base + 1 AND base + 16000
-                             AND pid = pg_backend_pid() AND granted
-                         ORDER BY key DESC OFFSET 0) AS mine
-            WHERE advisory._unlock_quietly(false, key));
+            SELECT FROM (SELECT key FROM _keys
+                         WHERE key BETWEEN base + 1 AND base + 16000 AND pid = pg_backend_pid()
+                             AND granted
+                         ORDER BY key DESC OFFSET 0) AS mine    -- So it tries one after the other.
+            WHERE _unlock_quietly(false, key));
     END IF;
     IF is_released THEN RETURN true; END IF;
     RAISE WARNING 'you don''t own % semaphore "%"',
-        coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
-    RETURN false;
-END $$;
+        coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
+    RETURN false; END $$;
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
-    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$
-BEGIN
-    PERFORM advisory._slot_key(namespace, name, 0), advisory._check(slots::text, 'slots');
-    PERFORM advisory._check_slot(slot, 'slot') FROM unnest(slots) AS slot;
+    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ BEGIN
+    PERFORM _slot_key(namespace, name, 0), _check(slots::text, 'slots');
+    PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
     RETURN (SELECT count(*) FROM unnest(slots) AS slot
-            WHERE advisory.release(namespace, name, slot));
-END $$;
-
+            WHERE advisory.release(namespace, name, slot)); END $$;
 ---- Waiting without a snapshot
--- Sleeps until the next look, and returns how long the next sleep may be; NULL if it is too late.
-CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz)
-    RETURNS double precision LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_sleep(
-        CASE WHEN isfinite(deadline)
-             THEN least(seconds, extract(epoch FROM deadline - clock_timestamp()))
-             ELSE seconds END);
-    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._check_await(instead text) RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM advisory._require(pg_current_xact_id_if_assigned() IS NULL, '25001',
-        'advisory.await_*() cannot wait without a snapshot here',
-        'The transaction has written.',
-        format('Call it outside of a transaction block, or use %s.', instead));
-END $$;
+-- Sleeps between two looks, and returns the next pause, NULL if it is too late.  The first is null.
+CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz,
+    instead text) RETURNS double precision LANGUAGE plpgsql AS $$ BEGIN
+    IF seconds IS NULL THEN
+        PERFORM _require(pg_current_xact_id_if_assigned() IS NULL, '25001',
+            'advisory.await_*() cannot wait without a snapshot here',
+            'The transaction has written.',
+            format('Call it outside of a transaction block, or use %s.', instead));
+        RETURN 0.001;
+    END IF;
+    PERFORM pg_sleep(CASE WHEN NOT isfinite(deadline) THEN seconds
+                          ELSE least(seconds, extract(epoch FROM deadline - clock_timestamp()))
+                     END);
+    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END; END $$;
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
-    key bigint, slots integer, timeout interval, INOUT slot integer)
-    LANGUAGE plpgsql AS $$
-DECLARE
-    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
-    pause double precision := 0.001;
-BEGIN
+    key bigint, slots integer, timeout interval, INOUT slot integer) LANGUAGE plpgsql AS $$
+DECLARE pause double precision;
+    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout)); BEGIN
     PERFORM advisory._check(key::pg_catalog.text, 'key'),
             advisory._check(coalesce(namespace, name, 'no label'), 'label');
     PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
-    PERFORM advisory._check_await('advisory.lock() or advisory.acquire()');
+    pause := advisory._pause(NULL, deadline, 'advisory.lock() or advisory.acquire()');
     LOOP
-        -- Each COMMIT ends the snapshot.
-        COMMIT;
+        COMMIT;    -- Each ends the snapshot.
         slot := CASE WHEN is_shared IS NULL
                      THEN (advisory._acquire(false, false, namespace, name, slots, 1, '0'))[1]
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0')
@@ -759,44 +581,51 @@ BEGIN
         EXIT WHEN slot IS NOT NULL;
         PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
         WHERE pause IS NULL;
-        pause := advisory._pause(pause, deadline);
-    END LOOP;
-END $$;
-
+        pause := advisory._pause(pause, deadline, NULL);
+    END LOOP; END $$;
 ---- Requests
 -- A SECURITY DEFINER function cannot tell which role has called it: session_user is a superuser
 -- where autovacuum calls a function that another role has put into an index, or a superuser one
 -- that is SECURITY DEFINER.  So roles ask for claims and leases by an INSERT into a view.  Its
 -- first trigger runs as the role that inserts, and says who that is; the second one runs as the
 -- owner, and answers.  (In the order of their names.)
-CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
+-- what: claim, claim_apart, run, run_apart, or finish, the end of the work of a claim; take, renew,
+-- check or end, of a lease.  length: every, apart or ttl.  at: the window, or the time of the claim
+-- that is finished.  result: the window, or for run the time of the claim; when a lease expires.
+-- NULL if there is none; then reason says why, and free_at when a lease can be taken.
+CREATE OR REPLACE VIEW advisory._request AS
+    SELECT NULL::oid AS asked_by, NULL::text AS what, NULL::text AS namespace, NULL::text AS name,
+           NULL::interval AS length, NULL::bigint AS token, NULL::timestamptz AS at,
+           NULL::text AS time_zone, NULL::text AS owner, NULL::interval AS lock_delay,
+           NULL::boolean AS is_answered, NULL::timestamptz AS result,
+           NULL::timestamptz AS free_at, NULL::text AS reason;
+CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.asked_by := quote_ident(current_user)::regrole;
-    RETURN NEW;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._check_table(fired_by oid, must_be regclass) RETURNS boolean
-    LANGUAGE plpgsql AS $$
-BEGIN
-    -- Whoever attached the second one to a table of his own could say that he is somebody else.
-    PERFORM advisory._require(fired_by = must_be, '39P01',
-                              'this trigger function must be fired by ' || must_be);
-    RETURN true;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._check_answer(is_answered boolean) RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM advisory._require(
-        is_answered IS NOT NULL, '55000',
-        'claims and leases are not there while session_replication_role is replica');
-END $$;
-
-CREATE OR REPLACE FUNCTION advisory._commit_synchronously() RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
+    RETURN NEW; END $$;
+CREATE OR REPLACE FUNCTION advisory._serve_request() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+    -- Whoever attached it to a table of his own could say that he is somebody else.
+    PERFORM _require(TG_RELID = 'advisory._request'::regclass, '39P01',
+                     'this trigger function must be fired by advisory._request');
+    NEW := CASE WHEN NEW.what ~ '^(claim|run)(_apart)?$' THEN _claim_window(NEW)
+                WHEN NEW.what = 'finish' THEN _end_claim(NEW)
+                WHEN NEW.what = 'take' THEN _take_lease(NEW) ELSE _use_lease(NEW) END;
+    NEW.is_answered := true;
+    -- Nothing may be done before it is on disk.
     PERFORM set_config('synchronous_commit', 'on', true)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
-END $$;
-
+    WHERE NEW.what ~ '^(run|take|renew)' AND NEW.result IS NOT NULL
+        AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
+    RETURN NEW; END $$;
+CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name text,
+    length interval DEFAULT NULL, token bigint DEFAULT NULL, at timestamptz DEFAULT NULL,
+    time_zone text DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT NULL)
+    RETURNS advisory._request LANGUAGE plpgsql COST 1000 AS $$ DECLARE answer _request; BEGIN
+    INSERT INTO _request AS r
+        VALUES (NULL, what, namespace, name, length, token, at, time_zone, owner, lock_delay)
+        RETURNING r.* INTO answer;
+    PERFORM _require(answer.is_answered IS NOT NULL, '55000',
+        'claims and leases are not there while session_replication_role is replica');
+    RETURN answer; END $$;
 ---- Tokens and fences
 -- A token is the era, and the place of a WAL record in units of 8 bytes.  No transaction rolls back
 -- these cells: the era, its timeline and a part of the system identifier; the start of the server
@@ -810,15 +639,14 @@ CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
 CREATE OR REPLACE FUNCTION advisory._here(OUT server bigint, OUT began timestamptz, OUT era bigint)
     LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    known bigint := (SELECT last_value FROM advisory._server);    -- Before the others.
-    last bigint := (SELECT last_value FROM advisory._era);
-    timeline bigint := 1;    -- Where a service does not tell them.
-    system bigint := 0;
+    known bigint := (SELECT last_value FROM _server);    -- Before the others.
+    last bigint := (SELECT last_value FROM _era);
+    can_write boolean := current_setting('transaction_read_only') = 'off';
+    timeline bigint := 1; system bigint := 0;    -- Where a service does not tell them.
 BEGIN
     server := extract(epoch FROM pg_postmaster_start_time()) * 1000000;
     era := last >> 50;
-    began := 'epoch'::timestamptz
-             + (SELECT last_value FROM advisory._server_began) * interval '1 us';
+    began := 'epoch'::timestamptz + (SELECT last_value FROM _server_began) * interval '1 us';
     IF known = server OR pg_is_in_recovery() THEN
         server := known;    -- A standby shows leases as the primary does.
         RETURN;
@@ -826,80 +654,56 @@ BEGIN
     began := clock_timestamp();
     BEGIN
         timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
-    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL;
-    END;
-    BEGIN
         system := (SELECT system_identifier FROM pg_control_system()) & 137438953471;
-    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL;
-    END;
+    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL; END;
     BEGIN
         -- Sequences can be set in no order but this one.  The end of the block unlocks them.
-        IF current_setting('transaction_read_only') = 'off' THEN
-            LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
-        END IF;
-        last := (SELECT last_value FROM advisory._era);
+        IF can_write THEN LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE; END IF;
+        last := (SELECT last_value FROM _era);
         era := (last >> 50) + timeline
                - CASE WHEN last & 137438953471 = system AND (last >> 37) & 8191 <= timeline
                       THEN (last >> 37) & 8191 ELSE 0 END;
-        PERFORM advisory._require(era < 8192, '2200H', 'there are no tokens left');
-        IF current_setting('transaction_read_only') = 'off' THEN
-            PERFORM setval('advisory._server_began', (extract(epoch FROM began) * 1000000)::bigint),
-                    setval('advisory._era', (era << 50) | (timeline << 37) | system),
-                    setval('advisory._server', server);
-        END IF;
+        PERFORM _require(era < 8192, '2200H', 'there are no tokens left');
+        PERFORM setval('advisory._server_began', (extract(epoch FROM began) * 1000000)::bigint),
+                setval('advisory._era', (era << 50) | (timeline << 37) | system),
+                setval('advisory._server', server) WHERE can_write;
         RAISE EXCEPTION 'done';
-    EXCEPTION WHEN raise_exception THEN NULL;
-    END;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint
-    LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM advisory._here()
-$$;
+    EXCEPTION WHEN raise_exception THEN NULL; END; END $$;
+CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint LANGUAGE sql AS $$
+    SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM _here() $$;
 -- For a lock or slot that this session holds, given by its key or its name.  The record is on disk
 -- when the call returns: else a crash could make the same token again, with another holder.
-CREATE OR REPLACE FUNCTION advisory._token(
-    is_slot boolean, namespace text, name text, key bigint, slot integer)
-    RETURNS bigint LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    place pg_lsn;
-BEGIN
-    PERFORM advisory._require(current_setting('server_version_num')::integer >= 170000, '0A000',
+CREATE OR REPLACE FUNCTION advisory._token(is_slot boolean, namespace text, name text, key bigint,
+    slot integer) RETURNS bigint LANGUAGE plpgsql COST 1000 AS $$ DECLARE place pg_lsn; BEGIN
+    PERFORM _require(current_setting('server_version_num')::integer >= 170000, '0A000',
         'advisory.token() needs PostgreSQL 17 or later',
         'Before, SQL cannot write a token to disk before COMMIT, so after a crash or failover '
         'tokens could repeat or fall. So could those of a sequence.',
         'Take a lease: it has a token. Or write in one transaction under advisory.xact_lock(), '
         'or claim windows with advisory.claim().');
-    IF is_slot THEN
-        PERFORM advisory._check_slot(slot, 'slot');
-        key := advisory._slot_key(namespace, name, slot);
-    ELSIF is_slot IS NOT NULL THEN
-        key := advisory.key(namespace, name);
-    END IF;
-    PERFORM advisory._check(key::text, 'key'),
-            advisory._require(NOT pg_is_in_recovery(), '25006',
-                'cannot execute advisory.token() during recovery'),
-            advisory._require(advisory._is_held(key, true, false), '55000',
+    PERFORM _check_slot(slot, 'slot') WHERE is_slot;
+    key := CASE WHEN is_slot THEN _slot_key(namespace, name, slot)
+                WHEN is_slot IS NOT NULL THEN advisory.key(namespace, name) ELSE key END;
+    PERFORM _check(key::text, 'key'),
+            _require(NOT pg_is_in_recovery(), '25006',
+                     'cannot execute advisory.token() during recovery'),
+            _require(_is_held(key, true, false), '55000',
                 format(CASE WHEN is_slot
                             THEN 'this session does not have slot %2$s of semaphore "%1$s"'
                             ELSE 'this session does not hold advisory lock "%s" in exclusive mode'
-                            END, advisory._display(namespace, coalesce(name, key::text)), slot),
-                'A session can get a token only for a lock or slot that it holds in exclusive '
-                'mode.');
+                            END, _display(namespace, coalesce(name, key::text)), slot),
+            'A session can get a token only for a lock or slot that it holds in exclusive mode.');
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
-    RETURN advisory._make_token(place);
-END $$;
+    RETURN _make_token(place); END $$;
 CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    PERFORM advisory._check(token::text, 'token'),
-            advisory._require(token > 0, '22023', 'token must be greater than zero'),
-            advisory._require(token >> 50 < 8191, '22003', format('token %s is too large', token));
+    LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+    PERFORM _check(token::text, 'token'),
+            _require(token > 0, '22023', 'token must be greater than zero'),
+            _require(token >> 50 < 8191, '22003', format('token %s is too large', token));
     LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
-    PERFORM advisory._here();
+    PERFORM _here();
     PERFORM setval('advisory._era', ((token >> 50) + 1) << 50 | (last_value & 1125899906842623))
-    FROM advisory._era
-    WHERE last_value >> 50 <= token >> 50;
-END $$;
+    FROM _era WHERE last_value >> 50 <= token >> 50; END $$;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
     'make all later tokens of this database greater than this one';
 -- Only check_token() writes this table, on behalf of every role.
@@ -907,543 +711,358 @@ CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint
     WITH (fillfactor = 50);
 COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
 CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
-DECLARE
-    highest bigint;
-BEGIN
-    PERFORM advisory.key(namespace, name), advisory._check(token::text, 'token'),
-            advisory._require(token > 0, '22023', 'token must be greater than zero');
+    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ DECLARE highest bigint; BEGIN
+    PERFORM advisory.key(namespace, name), _check(token::text, 'token'),
+            _require(token > 0, '22023', 'token must be greater than zero');
     INSERT INTO advisory.fences AS f VALUES (advisory.key(namespace, name), check_token.token)
         ON CONFLICT ON CONSTRAINT fences_pkey
-        DO UPDATE SET token = greatest(f.token, EXCLUDED.token)
-        RETURNING f.token INTO highest;
+        DO UPDATE SET token = greatest(f.token, EXCLUDED.token) RETURNING f.token INTO highest;
     -- The error does not tell the greater token: nothing says whether the caller may read it.
-    PERFORM advisory._require(highest = token, '55000',
-        format('stale token %s of "%s"', token, advisory._display(namespace, name)),
-        'A later holder has already used a greater token.');
-    RETURN true;
-END $$;
-
+    PERFORM _require(highest = token, '55000',
+                     format('stale token %s of "%s"', token, _display(namespace, name)),
+                     'A later holder has already used a greater token.');
+    RETURN true; END $$;
 CREATE OR REPLACE FUNCTION advisory.fenced() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
-    token bigint;
-    old_token bigint;
-BEGIN
-    PERFORM advisory._require(
+DECLARE place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
+    token bigint; old_token bigint; BEGIN
+    PERFORM _require(
                 TG_WHEN = 'BEFORE' AND TG_LEVEL = 'ROW' AND TG_OP IN ('INSERT', 'UPDATE'), '39P01',
                 'advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW'),
-            advisory._require(TG_NARGS = 1, '39P01',
+            _require(TG_NARGS = 1, '39P01',
                 'advisory.fenced() takes the name of the token''s column as its only argument'),
-            advisory._require(atttypid IS NOT NULL, '42703', place || ' does not exist'),
-            advisory._require(
-                atttypid = 'bigint'::regtype, '42804', place || ' must have type bigint')
-    FROM (VALUES (TG_RELID)) AS t (id)
-    LEFT JOIN pg_attribute
+            _require(atttypid IS NOT NULL, '42703', place || ' does not exist'),
+            _require(atttypid = 'bigint'::regtype, '42804', place || ' must have type bigint')
+    FROM (VALUES (TG_RELID)) AS t (id) LEFT JOIN pg_attribute
         ON attrelid = id AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
-    -- For INSERT, OLD is null.
+    -- For INSERT, OLD is null.  The error does not tell the old token: the role may not read it.
     EXECUTE format('SELECT ($1).%1$I, ($2).%1$I', TG_ARGV[0]) INTO token, old_token USING NEW, OLD;
-    -- The error does not tell the old token: the role may be unable to read it.
-    PERFORM advisory._require(token IS NOT NULL, '23502', 'null token in ' || place),
-            advisory._require(token >= old_token, '55000',
-                format('stale token %s in %s', token, place),
-                'A later holder has already written a greater token.');
-    RETURN NEW;
-END $$;
+    PERFORM _require(token IS NOT NULL, '23502', 'null token in ' || place),
+            _require(token >= old_token, '55000', format('stale token %s in %s', token, place),
+                     'A later holder has already written a greater token.');
+    RETURN NEW; END $$;
 COMMENT ON FUNCTION advisory.fenced() IS
     'trigger function: refuses a NULL token and one smaller than the row''s';
-
 ---- Once per window
--- Only _serve_claim() and unclaim() write this table, on behalf of every role.
+-- Only the owner's code writes this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
-    key bigint PRIMARY KEY,
-    namespace text NOT NULL,
-    name text NOT NULL,
-    last_window timestamptz NOT NULL,
-    window_before timestamptz NOT NULL,
-    claimed_at timestamptz,
-    claimed_by text,
-    role oid NOT NULL,
+    key bigint PRIMARY KEY, namespace text NOT NULL, name text NOT NULL,
+    last_window timestamptz NOT NULL, window_before timestamptz NOT NULL,
+    claimed_at timestamptz, claimed_by text, role oid NOT NULL,
     finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
-    every interval,
-    pid integer) WITH (fillfactor = 50);
+    every interval, pid integer) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
-    SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
-               AS namespace,
-           CASE WHEN may_see THEN advisory._printable(left(name, 1024)) ELSE hidden END AS name,
-           CASE WHEN may_see THEN key END AS key,
-           last_window,
-           claimed_at,
-           CASE WHEN may_see OR claimed_by IS NULL THEN advisory._printable(left(claimed_by, 256))
-                ELSE hidden END AS claimed_by,
-           nullif(finished_at, claimed_at) AS finished_at,
+    SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
+           CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
+           CASE WHEN may_see THEN key END AS key, last_window, claimed_at,
+           CASE WHEN may_see OR claimed_by IS NULL THEN _printable(left(claimed_by, 256))
+                ELSE hidden END AS claimed_by, nullif(finished_at, claimed_at) AS finished_at,
            CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL
-                     AND ((pid, key) IN (SELECT k.pid, k.key FROM advisory._keys AS k)
-                          OR (pid, advisory._slot_key(namespace, name, 0)) IN (
-                              SELECT k.pid, k.key & -16384 FROM advisory._keys AS k)) THEN 'running'
+                     AND ((pid, key) IN (SELECT k.pid, k.key FROM _keys AS k)
+                          OR (pid, _slot_key(namespace, name, 0)) IN (
+                              SELECT k.pid, k.key & -16384 FROM _keys AS k)) THEN 'running'
                 WHEN last_window > now + least(every / 2, '1 minute') THEN 'ahead'
                 WHEN claimed_at IS NULL THEN 'taken back'
-                WHEN finished_at IS NULL THEN 'failed'
-                ELSE 'done' END AS state,
-           every,
-           extract(epoch FROM now) - extract(epoch FROM last_window)
-               > 2.1 * extract(epoch FROM every) AS overdue,
-           NULL::timestamptz AS last_skipped_at
-    FROM advisory._claims,
-         LATERAL (SELECT '<insufficient privilege>',
-                         pg_has_role('pg_read_all_stats', 'USAGE')
-                         OR pg_has_role(role, 'USAGE') IS TRUE,
-                         clock_timestamp()) AS l (hidden, may_see, now)
+                WHEN finished_at IS NULL THEN 'failed' ELSE 'done' END AS state,
+           every, extract(epoch FROM now) - extract(epoch FROM last_window)
+                  > 2.1 * extract(epoch FROM every) AS overdue, NULL::timestamptz AS last_skipped_at
+    FROM _claims, LATERAL (
+        SELECT '<insufficient privilege>', clock_timestamp(),
+               pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(role, 'USAGE') IS TRUE)
+        AS l (hidden, now, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
-
 -- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.
 -- A minute early is in time.
 CREATE OR REPLACE FUNCTION advisory._window_at(every interval, at timestamptz, time_zone text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE
-    zone text := coalesce(time_zone, 'UTC');
-    length numeric := advisory._microseconds(every);
+DECLARE zone text := coalesce(time_zone, 'UTC'); length numeric := _microseconds(every);
     early interval := least(div(length, 2), 60000000)::bigint * interval '1 us';
     local timestamp := (at + early) AT TIME ZONE zone;
-    begins timestamp := local - mod(advisory._microseconds(local - '2001-01-01'), length)::bigint
+    begins timestamp := local - mod(_microseconds(local - '2001-01-01'), length)::bigint
                                 * interval '1 us';
     -- A midnight that is there twice was there first before the clocks were put back.
-    first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours';
-BEGIN
+    first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours'; BEGIN
     RETURN least(begins AT TIME ZONE zone,
-                 CASE WHEN first AT TIME ZONE zone = begins THEN first END);
-END $$;
+                 CASE WHEN first AT TIME ZONE zone = begins THEN first END); END $$;
 -- Checks the arguments, and returns the window: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
     start timestamptz, time_zone text, every_is text, start_is text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE
-    now timestamptz := clock_timestamp();
-    length numeric := advisory._microseconds(every);
-BEGIN
-    PERFORM advisory.key(namespace, name), advisory._check(every::text, every_is),
-            advisory._check_length(namespace, 1024, 'namespace of a claim'),
-            advisory._check_length(name, 1024, 'name of a claim'),
-            advisory._require(every > '0', '22023', every_is || ' must be greater than zero'),
-            advisory._require(isfinite(every) AND length < 9223372036854775808, '22008',
-                every_is || ' is out of range'),
-            advisory._require(isfinite(start), '22008', start_is || ' must be finite'),
-            advisory._require(start <= now + least(every, '366 days'), '22023',
+DECLARE now timestamptz := clock_timestamp(); length numeric := _microseconds(every); BEGIN
+    PERFORM advisory.key(namespace, name), _check(every::text, every_is),
+            _check(namespace, 'namespace of a claim', 1024), _check(name, 'name of a claim', 1024),
+            _require(every > '0', '22023', every_is || ' must be greater than zero'),
+            _require(isfinite(every) AND length < 9223372036854775808, '22008',
+                     every_is || ' is out of range'),
+            _require(isfinite(start), '22008', start_is || ' must be finite'),
+            _require(start <= now + least(every, '366 days'), '22023',
                 format('window %s is too far ahead', start),
-                'A window can be claimed at most one window, and at most 366 days, before it '
-                'begins.'),
-            advisory._require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
-                every_is || ' must not have months or years',
-                'Months and years differ in length.',
+            'A window can be claimed at most one window, and at most 366 days, before it begins.'),
+            _require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
+                every_is || ' must not have months or years', 'Months and years differ in length.',
                 CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
                      ELSE 'Give the window itself as ' || start_is || ', such as '
                           'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END),
-            advisory._require(time_zone IS NULL OR start IS NULL, '22023',
-                'time_zone must not be given together with ' || start_is),
-            advisory._require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
-                every_is || ' must be whole days if time_zone is given');
+            _require(time_zone IS NULL OR start IS NULL, '22023',
+                     'time_zone must not be given together with ' || start_is),
+            _require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
+                     every_is || ' must be whole days if time_zone is given');
     RETURN coalesce(start, CASE every_is WHEN 'apart' THEN now
-                                ELSE advisory._window_at(every, now, time_zone) END);
-END $$;
-
-CREATE OR REPLACE VIEW advisory._claim_request AS
-    SELECT NULL::oid AS asked_by, NULL::boolean AS is_answered,
-           NULL::text AS namespace, NULL::text AS name,
-           NULL::interval AS every, NULL::timestamptz AS window_start, NULL::text AS time_zone,
-           NULL::boolean AS is_for_run, NULL::boolean AS is_apart,
-           NULL::timestamptz AS finishes,   -- The time of the claim whose work is done.
-           NULL::timestamptz AS claim, NULL::text AS reason;
--- Claims the window.  claim is the window, or for run() the time of the claim; NULL if this window
--- or a later one is claimed.  With is_apart the window is now, and every what it must be apart.
-CREATE OR REPLACE FUNCTION advisory._serve_claim() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    k bigint := advisory.key(NEW.namespace, NEW.name);
-    start timestamptz;
-    last timestamptz;
-BEGIN
-    NEW.is_answered := advisory._check_table(TG_RELID, 'advisory._claim_request');
-    IF NEW.finishes IS NOT NULL THEN
-        -- Unless that had to wait for somebody who claims a later window.
-        LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
-        UPDATE advisory._claims AS c SET finished_at = clock_timestamp()
-        WHERE c.key = (
-            SELECT o.key FROM advisory._claims AS o
-            WHERE o.key = k AND o.claimed_at = NEW.finishes
-                AND pg_has_role(NEW.asked_by, o.role, 'MEMBER')
-            FOR UPDATE SKIP LOCKED);
-        RETURN NEW;
-    END IF;
-    start := advisory._window(
-        NEW.namespace, NEW.name, NEW.every, NEW.window_start,
-        CASE WHEN NOT NEW.is_for_run THEN NEW.time_zone END,
-        CASE WHEN NEW.is_apart THEN 'apart' ELSE 'every' END, 'window_start');
+                                ELSE _window_at(every, now, time_zone) END); END $$;
+-- With apart the window is now, and length what it must be apart from the last one.
+CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS advisory._request
+    LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name);
+    is_for_run boolean := r.what LIKE 'run%'; is_apart boolean := r.what LIKE '%apart';
+    start timestamptz := _window(
+        r.namespace, r.name, r.length, r.at, CASE WHEN NOT is_for_run THEN r.time_zone END,
+        CASE WHEN is_apart THEN 'apart' ELSE 'every' END, 'window_start');
     -- A day has 24 hours here.  New data of the zone, or another zone, can move days by hours.
-    last := start - CASE WHEN NEW.is_apart
-                         THEN advisory._microseconds(NEW.every)::bigint * interval '1 us'
-                         WHEN NEW.time_zone IS NULL THEN '1 us'
-                         ELSE '12 hours' END;
-    BEGIN
-        INSERT INTO advisory._claims AS c
-            SELECT k, NEW.namespace, NEW.name, start, '-infinity', now,
-                   concat_ws('@', pg_get_userbyid(NEW.asked_by),
-                             nullif(current_setting('application_name'), '')),
-                   NEW.asked_by, CASE WHEN NOT NEW.is_for_run THEN now END,
-                   CASE WHEN NOT NEW.is_apart THEN NEW.every END, pg_backend_pid()
-            FROM (SELECT CASE WHEN NEW.is_apart THEN start ELSE clock_timestamp() END) AS n (now)
-            WHERE NOT EXISTS (
-                SELECT FROM advisory._claims AS o
-                WHERE o.key = k
-                    AND greatest(o.last_window, CASE WHEN NEW.is_apart THEN o.claimed_at END)
-                        > last)
-            ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
-            SET last_window = EXCLUDED.last_window, window_before = c.last_window,
-                claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-                role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every,
-                pid = EXCLUDED.pid
-            WHERE greatest(c.last_window, CASE WHEN NEW.is_apart THEN c.claimed_at END) <= last
-            RETURNING CASE WHEN NEW.is_for_run THEN c.claimed_at ELSE start END
-            INTO STRICT NEW.claim;
-    EXCEPTION WHEN no_data_found THEN
-        -- If another transaction claimed it meanwhile, the end of this block has released its row.
-        SELECT concat(
-            CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
-            coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
-            CASE WHEN pg_has_role(NEW.asked_by, 'pg_read_all_stats', 'USAGE')
-                      OR pg_has_role(NEW.asked_by, role, 'USAGE') IS TRUE
-                 THEN ' by ' || advisory._printable(left(claimed_by, 256)) END,
-            CASE WHEN finished_at = claimed_at THEN ', and its work is done'
-                 WHEN finished_at IS NOT NULL
-                 THEN ', and finished at ' || date_trunc('second', finished_at)
-                 WHEN claimed_at IS NOT NULL THEN ', and has not finished' END, '.')
-        INTO NEW.reason
-        FROM advisory._claims AS c
-        WHERE c.key = k AND NEW.is_for_run;
-        RETURN NEW;
-    END;
+    last timestamptz := start - CASE WHEN is_apart
+                                     THEN _microseconds(r.length)::bigint * interval '1 us'
+                                     WHEN r.time_zone IS NULL THEN '1 us' ELSE '12 hours' END; BEGIN
+    INSERT INTO _claims AS c
+        SELECT k, r.namespace, r.name, start, '-infinity', now,
+               concat_ws('@', pg_get_userbyid(r.asked_by),
+                         nullif(current_setting('application_name'), '')), r.asked_by,
+               CASE WHEN NOT is_for_run THEN now END, CASE WHEN NOT is_apart THEN r.length END,
+               pg_backend_pid()
+        FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now)
+        WHERE NOT EXISTS (
+            SELECT FROM _claims AS o WHERE o.key = k
+                AND greatest(o.last_window, CASE WHEN is_apart THEN o.claimed_at END) > last)
+        ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
+        SET last_window = EXCLUDED.last_window, window_before = c.last_window, pid = EXCLUDED.pid,
+            claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
+            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
+        WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
+        RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT r.result;
     -- It may have waited for a transaction that rolled back: the next one is apart from now.
-    IF NEW.is_apart AND clock_timestamp() - start >= '1 ms' THEN
-        NEW.claim := clock_timestamp();
-        UPDATE advisory._claims AS c
-        SET last_window = NEW.claim, claimed_at = NEW.claim,
-            finished_at = CASE WHEN NOT NEW.is_for_run THEN NEW.claim END
-        WHERE c.key = k;
+    IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
+        r.result := clock_timestamp();
+        UPDATE _claims AS c SET last_window = r.result, claimed_at = r.result,
+            finished_at = CASE WHEN NOT is_for_run THEN r.result END WHERE c.key = k;
     END IF;
-    -- The command must not run before the claim is on disk.
-    PERFORM advisory._commit_synchronously() WHERE NEW.is_for_run;
-    RETURN NEW;
-END $$;
--- What all calls go through: the answer.
-CREATE OR REPLACE FUNCTION advisory._request_claim(namespace text, name text, every interval,
-    window_start timestamptz, time_zone text, is_for_run boolean, is_apart boolean,
-    finishes timestamptz DEFAULT NULL)
-    RETURNS advisory._claim_request LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    answer advisory._claim_request;
-BEGIN
-    INSERT INTO advisory._claim_request AS r
-        VALUES (NULL, NULL, namespace, name, every, window_start, time_zone, is_for_run, is_apart,
-                finishes)
-        RETURNING r.* INTO answer;
-    PERFORM advisory._check_answer(answer.is_answered);
-    RETURN answer;
-END $$;
--- The window before it is the last one again, so that no window before that can be claimed once
--- more.
-CREATE OR REPLACE FUNCTION advisory.unclaim(
-    namespace text, name text, window_start timestamptz)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
-BEGIN
-    PERFORM advisory.key(namespace, name), advisory._check(window_start::text, 'window_start'),
-            advisory._require(isfinite(window_start), '22008', 'window_start must be finite');
-    UPDATE advisory._claims AS c
+    RETURN r;
+EXCEPTION WHEN no_data_found THEN
+    -- If another transaction claimed it meanwhile, the end of this block has released its row.
+    SELECT concat(
+        CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
+        coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
+        CASE WHEN pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
+                  OR pg_has_role(r.asked_by, role, 'USAGE') IS TRUE
+             THEN ' by ' || _printable(left(claimed_by, 256)) END,
+        CASE WHEN finished_at = claimed_at THEN ', and its work is done'
+             WHEN claimed_at IS NOT NULL
+             THEN coalesce(', and finished at ' || date_trunc('second', finished_at),
+                           ', and has not finished') END, '.')
+    INTO r.reason FROM _claims AS c WHERE c.key = k AND is_for_run;
+    RETURN r; END $$;
+CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request) RETURNS advisory._request
+    LANGUAGE plpgsql AS $$ BEGIN
+    -- Unless that had to wait for somebody who claims a later window.
+    LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
+    UPDATE _claims AS c SET finished_at = clock_timestamp()
+    WHERE c.key = (SELECT o.key FROM _claims AS o
+                   WHERE o.key = advisory.key(r.namespace, r.name) AND o.claimed_at = r.at
+                       AND pg_has_role(r.asked_by, o.role, 'MEMBER') FOR UPDATE SKIP LOCKED);
+    RETURN r; END $$;
+-- The window before it is the last one again, so that none before that can be claimed once more.
+CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
+    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
+    PERFORM advisory.key(namespace, name), _check(window_start::text, 'window_start'),
+            _require(isfinite(window_start), '22008', 'window_start must be finite');
+    UPDATE _claims AS c
         SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
         WHERE c.key = advisory.key(unclaim.namespace, unclaim.name)
             AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
-    RETURN FOUND;
-END $$;
+    RETURN FOUND; END $$;
 ---- Leases
--- Only the functions of this chapter write this table, on behalf of every role.  queue is the key
--- of the lock of those who would take the lease; that of queue + 1 shows who has taken or ended it
--- in this transaction (exclusive), or relies on it (shared).  server is that of the last renewal.
--- A lease without WAL functions keeps its row after its end, which is then -infinity: its token is
--- one more than the last one.
+-- Only the owner's code writes this table, on behalf of every role.  queue is the key of the lock
+-- of those who would take the lease; that of queue + 1 shows who has taken or ended it in this
+-- transaction (exclusive), or relies on it (shared).  server is that of the last renewal.  Without
+-- WAL functions the row stays, its end is -infinity, and the next token is one more.
 CREATE TABLE IF NOT EXISTS advisory._leases (
-    key bigint PRIMARY KEY,
-    queue bigint NOT NULL,
-    token bigint NOT NULL,
-    namespace text NOT NULL,
-    name text NOT NULL,
-    owner text NOT NULL,
-    role regrole NOT NULL,
-    server bigint NOT NULL,
+    key bigint PRIMARY KEY, queue bigint NOT NULL, token bigint NOT NULL, namespace text NOT NULL,
+    name text NOT NULL, owner text NOT NULL, role regrole NOT NULL, server bigint NOT NULL,
     ttl interval NOT NULL CONSTRAINT _leases_ttl CHECK (ttl BETWEEN '0' AND '366 days'),
     lock_delay interval NOT NULL
         CONSTRAINT _leases_lock_delay CHECK (lock_delay BETWEEN '0' AND '366 days'),
-    acquired_at timestamptz NOT NULL,
-    renewed_at timestamptz NOT NULL,
+    acquired_at timestamptz NOT NULL, renewed_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL
         CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
     renewals bigint NOT NULL) WITH (fillfactor = 50);
--- When it expires: on another server it has its whole TTL again, unless it had been free for a
--- minute by then.
+-- When it expires.  On another server it has its whole TTL again, unless it was free a minute ago.
 CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
-    RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT CASE WHEN l.server = here OR l.expires_at + l.lock_delay < began - interval '1 minute'
-                THEN l.expires_at ELSE began + l.ttl END
-$$;
+                THEN l.expires_at ELSE began + l.ttl END $$;
 -- May the caller use advisory locks?  Not on every service.
-CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT has_function_privilege('pg_try_advisory_xact_lock(bigint)', 'EXECUTE')
-           AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE')
-$$;
+           AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE') $$;
 CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT advisory._hash(advisory._bytes(namespace, name) || decode('006c65617365', 'hex')) & -2
-$$;
+    SELECT _hash(_bytes(namespace, name) || decode('006c65617365', 'hex')) & -2 $$;
 -- How long, in hours and smaller units: a day has 24 hours here.
 CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, may_be_zero boolean)
-    RETURNS interval LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM advisory._check(length::text, what),
-            advisory._require(
-                length > '0' OR may_be_zero AND length = '0', '22023',
-                what || CASE WHEN may_be_zero THEN ' must not be negative'
-                             ELSE ' must be greater than zero' END),
-            advisory._require(date_trunc('month', length) = '0', '22023',
-                what || ' must not have months or years', 'Months and years differ in length.',
-                'Use days or smaller units.'),
-            advisory._require(length <= '366 days', '22008', what || ' is out of range',
-                              'It can be at most 366 days.');
-    RETURN advisory._microseconds(length)::bigint * interval '1 us';
-END $$;
+    RETURNS interval LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM _check(length::text, what),
+            _require(length > '0' OR may_be_zero AND length = '0', '22023',
+                     what || CASE WHEN may_be_zero THEN ' must not be negative'
+                                  ELSE ' must be greater than zero' END),
+            _require(date_trunc('month', length) = '0', '22023',
+                     what || ' must not have months or years', 'Months and years differ in length.',
+                     'Use days or smaller units.'),
+            _require(length <= '366 days', '22008', what || ' is out of range',
+                     'It can be at most 366 days.');
+    RETURN _microseconds(length)::bigint * interval '1 us'; END $$;
 -- Greater than the last one.
 CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint) RETURNS bigint
-    LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN greatest(last + 1,
-                    advisory._make_token(pg_logical_emit_message(false, 'advisory', '')));
+    LANGUAGE plpgsql AS $$ BEGIN
+    RETURN greatest(last + 1, _make_token(pg_logical_emit_message(false, 'advisory', '')));
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
-    RETURN last + 1;
-END $$;
--- token: NULL is any.
-CREATE OR REPLACE FUNCTION advisory._end_lease(k bigint, queue bigint, token bigint)
-    RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    ended boolean;
-BEGIN
-    IF advisory._lease_token(0) > 1 THEN
-        DELETE FROM advisory._leases AS l
-        WHERE l.key = k AND l.token = coalesce(_end_lease.token, l.token)
-            AND l.expires_at > '-infinity';
-    ELSE
-        UPDATE advisory._leases AS l SET expires_at = '-infinity', lock_delay = '0'
-        WHERE l.key = k AND l.token = coalesce(_end_lease.token, l.token)
-            AND l.expires_at > '-infinity';
-    END IF;
-    ended := FOUND;
-    PERFORM advisory._mark_lease(queue, true) WHERE ended;
-    RETURN ended;
-END $$;
+    RETURN last + 1; END $$;
 -- For the views.
 CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean) RETURNS void
+    LANGUAGE plpgsql AS $$ BEGIN
+    IF _can_lock() THEN PERFORM _try_once(NOT is_owner, true, queue + 1); END IF; END $$;
+-- Returns until when it was.  Any token, and any role, if they are null.
+CREATE OR REPLACE FUNCTION advisory._end_lease(namespace text, name text, token bigint,
+    asked_by oid) RETURNS timestamptz LANGUAGE plpgsql AS $$ DECLARE old _leases; BEGIN
+    SELECT l.* INTO old FROM _leases AS l
+    WHERE l.key = advisory.key(_end_lease.namespace, _end_lease.name)
+        AND l.token = coalesce(_end_lease.token, l.token) AND l.expires_at > '-infinity'
+        AND (asked_by IS NULL OR pg_has_role(asked_by, l.role, 'USAGE'))
+    FOR UPDATE;
+    IF _lease_token(0) > 1 THEN
+        DELETE FROM _leases AS l WHERE l.key = old.key;
+    ELSE
+        UPDATE _leases AS l SET expires_at = '-infinity', lock_delay = '0' WHERE l.key = old.key;
+    END IF;
+    PERFORM _mark_lease(old.queue, true) WHERE FOUND;
+    RETURN old.expires_at; END $$;
+-- Renew, check or end it.
+CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request) RETURNS advisory._request
+    LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name); BEGIN
+    PERFORM _require(coalesce(r.what IN ('renew', 'check', 'end'), false), '22023', 'no request'),
+            _check(r.namespace, 'namespace of a lease', 1024),
+            _check(r.name, 'name of a lease', 1024), _check(r.token::text, 'token'),
+            _require(r.token > 0, '22023', 'token must be greater than zero');
+    IF r.length IS NOT NULL THEN r.length := _lease_length(r.length, 'ttl', false); END IF;
+    IF r.what = 'end' THEN
+        r.result := _end_lease(r.namespace, r.name, r.token, r.asked_by);
+    ELSIF r.what = 'check' THEN
+        SELECT l.expires_at INTO r.result FROM _leases AS l
+        WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
+            AND pg_has_role(r.asked_by, l.role, 'USAGE')
+        FOR KEY SHARE;
+        PERFORM _mark_lease(_lease_queue(r.namespace, r.name), false) WHERE FOUND;
+    ELSE
+        -- First the lock, then the clock.
+        PERFORM FROM _leases AS l
+        WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
+            AND pg_has_role(r.asked_by, l.role, 'USAGE')
+        FOR NO KEY UPDATE;
+        UPDATE _leases AS l
+        SET ttl = coalesce(r.length, l.ttl), renewed_at = n.now, renewals = l.renewals + 1,
+            expires_at = n.now + coalesce(r.length, l.ttl), server = h.server
+        FROM clock_timestamp() AS n (now), _here() AS h
+        WHERE FOUND AND l.key = k RETURNING l.expires_at INTO r.result;
+    END IF;
+    -- An older snapshot cannot tell that it is lost.
+    PERFORM _require(r.result IS NOT NULL
+                     OR current_setting('transaction_isolation') = 'read committed', '40001',
+                     'could not serialize access to a lease', NULL, 'Use READ COMMITTED.'),
+            _require(r.result IS NOT NULL OR r.what <> 'check', '55000',
+                format('lease "%s" with token %s is lost', _display(r.namespace, r.name), r.token),
+                'The lease was ended, or it expired and was taken over, or it belongs to another '
+                'role.');
+    RETURN r; END $$;
+-- Take it.  That does not wait, and does not overtake those who do.
+CREATE OR REPLACE FUNCTION advisory._take_lease(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$
-BEGIN
-    IF advisory._can_lock() THEN
-        PERFORM advisory._try_once(NOT is_owner, true, queue + 1);
-    END IF;
-END $$;
-CREATE OR REPLACE VIEW advisory._lease_request AS
-    SELECT NULL::oid AS asked_by, NULL::boolean AS is_answered, NULL::text AS what,
-           NULL::text AS namespace, NULL::text AS name, NULL::bigint AS token,
-           NULL::interval AS ttl, NULL::text AS owner, NULL::interval AS lock_delay,
-           NULL::timestamptz AS expires_at,                             -- NULL if it is lost.
-           NULL::timestamptz AS free_at, NULL::text AS reason;          -- Why it was not taken.
--- what: take, which does not wait, and does not overtake those who do; renew, check or end.
-CREATE OR REPLACE FUNCTION advisory._serve_lease() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    k bigint := advisory.key(NEW.namespace, NEW.name);
-    queue bigint := advisory._lease_queue(NEW.namespace, NEW.name);
-    here record;
-    old advisory._leases;
-BEGIN
-    NEW.is_answered := advisory._check_table(TG_RELID, 'advisory._lease_request');
-    PERFORM advisory._check_length(NEW.namespace, 1024, 'namespace of a lease'),
-            advisory._check_length(NEW.name, 1024, 'name of a lease');
-    IF NEW.what <> 'take' THEN
-        PERFORM advisory._check(NEW.token::text, 'token'),
-                advisory._require(NEW.token > 0, '22023', 'token must be greater than zero');
-        IF NEW.ttl IS NOT NULL THEN
-            NEW.ttl := advisory._lease_length(NEW.ttl, 'ttl', false);
-        END IF;
-        IF EXISTS (SELECT FROM advisory._leases AS l
-                   WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity'
-                       AND pg_has_role(NEW.asked_by, l.role, 'USAGE')) THEN
-            -- First the lock, then the clock, and once more the row.
-            IF NEW.what = 'check' THEN
-                PERFORM FROM advisory._leases AS l WHERE l.key = k FOR KEY SHARE;
-            ELSIF NEW.what = 'renew' THEN
-                PERFORM FROM advisory._leases AS l WHERE l.key = k FOR NO KEY UPDATE;
-                UPDATE advisory._leases AS l
-                SET ttl = coalesce(NEW.ttl, l.ttl), renewed_at = n.now, renewals = l.renewals + 1,
-                    expires_at = n.now + coalesce(NEW.ttl, l.ttl), server = h.server
-                FROM clock_timestamp() AS n (now), advisory._here() AS h
-                WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity';
-                PERFORM advisory._commit_synchronously();
-            END IF;
-            SELECT l.expires_at INTO NEW.expires_at FROM advisory._leases AS l
-            WHERE l.key = k AND l.token = NEW.token AND l.expires_at > '-infinity';
-            IF NEW.what = 'end' AND NOT advisory._end_lease(k, queue, NEW.token) THEN
-                NEW.expires_at := NULL;
-            ELSIF NEW.what = 'check' AND NEW.expires_at IS NOT NULL THEN
-                PERFORM advisory._mark_lease(queue, false);
-            END IF;
-        END IF;
-        -- An older snapshot cannot tell that it is lost.
-        PERFORM advisory._require(
-                    NEW.expires_at IS NOT NULL
-                    OR current_setting('transaction_isolation') = 'read committed', '40001',
-                    'could not serialize access to a lease', NULL, 'Use READ COMMITTED.'),
-                advisory._require(
-                    NEW.expires_at IS NOT NULL OR NEW.what <> 'check', '55000',
-                    format('lease "%s" with token %s is lost',
-                           advisory._display(NEW.namespace, NEW.name), NEW.token),
-                    'The lease was ended, or it expired and was taken over, or it belongs to '
-                    'another role.');
-        RETURN NEW;
-    END IF;
-    NEW.ttl := advisory._lease_length(NEW.ttl, 'ttl', false);
-    NEW.owner := coalesce(NEW.owner, concat_ws(
-        '@', pg_get_userbyid(NEW.asked_by), nullif(current_setting('application_name'), '')));
-    NEW.lock_delay := advisory._lease_length(NEW.lock_delay, 'lock_delay', true);
-    PERFORM advisory._check(NEW.owner, 'owner'),
-            advisory._check_length(NEW.owner, 256, 'owner of a lease');
-    here := advisory._here();
-    SELECT l.* INTO old FROM advisory._leases AS l WHERE l.key = k;
-    old.expires_at := advisory._expiry(old, here.server, here.began);
-    NEW.free_at := coalesce(old.expires_at + old.lock_delay, '-infinity');
-    IF NEW.free_at > clock_timestamp() THEN
-        NEW.reason := concat(
-            CASE WHEN pg_has_role(NEW.asked_by, old.role, 'USAGE')
-                      OR pg_has_role(NEW.asked_by, 'pg_read_all_stats', 'USAGE')
-                 THEN format('"%s" %s it', advisory._printable(left(old.owner, 256)),
+DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
+    queue bigint := _lease_queue(r.namespace, r.name); BEGIN
+    PERFORM _check(r.namespace, 'namespace of a lease', 1024),
+            _check(r.name, 'name of a lease', 1024);
+    r.length := _lease_length(r.length, 'ttl', false);
+    r.owner := coalesce(r.owner, concat_ws('@', pg_get_userbyid(r.asked_by),
+                                           nullif(current_setting('application_name'), '')));
+    r.lock_delay := _lease_length(r.lock_delay, 'lock_delay', true);
+    PERFORM _check(r.owner, 'owner'), _check(r.owner, 'owner of a lease', 256);
+    here := _here();
+    SELECT l.* INTO old FROM _leases AS l WHERE l.key = k;
+    old.expires_at := _expiry(old, here.server, here.began);
+    r.free_at := coalesce(old.expires_at + old.lock_delay, '-infinity');
+    IF r.free_at > clock_timestamp() THEN
+        r.reason := concat(
+            CASE WHEN pg_has_role(r.asked_by, old.role, 'USAGE')
+                      OR pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
+                 THEN format('"%s" %s it', _printable(left(old.owner, 256)),
                              CASE WHEN old.expires_at > clock_timestamp() THEN 'holds'
                                   ELSE 'held' END)
-                 WHEN old.expires_at > clock_timestamp() THEN 'It is held'
-                 ELSE 'It was held' END,
-            ' until ', old.expires_at, '.',
-            CASE WHEN old.lock_delay > '0'
-                 THEN format(' Nobody else can take it before %s.', NEW.free_at) END);
-        RETURN NEW;
+                 WHEN old.expires_at > clock_timestamp() THEN 'It is held' ELSE 'It was held' END,
+            ' until ', old.expires_at, '.', CASE WHEN old.lock_delay > '0'
+                 THEN format(' Nobody else can take it before %s.', r.free_at) END);
+        RETURN r;
     END IF;
-    NEW.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
+    r.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
     BEGIN
-        IF advisory._can_lock() THEN
-            PERFORM advisory._require(
-                pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits');
+        IF _can_lock() THEN
+            PERFORM _require(pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits');
         END IF;
-        SELECT l.* INTO old FROM advisory._leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
-        PERFORM advisory._require(
-            CASE WHEN old.key IS NOT NULL
-                 THEN advisory._expiry(old, here.server, here.began) + old.lock_delay
-                      <= clock_timestamp()
-                 ELSE NOT EXISTS (SELECT FROM advisory._leases AS l WHERE l.key = k) END,
-            '55P03', 'somebody has renewed it, or has locked it');
-        INSERT INTO advisory._leases AS l
-            SELECT k, queue, advisory._lease_token(coalesce(old.token, 0)), NEW.namespace, NEW.name,
-                   NEW.owner, NEW.asked_by, here.server, NEW.ttl, NEW.lock_delay, now, now,
-                   now + NEW.ttl, 0
-            FROM clock_timestamp() AS n (now)
-            ON CONFLICT ON CONSTRAINT _leases_pkey DO UPDATE
-            SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name,
-                owner = EXCLUDED.owner, role = EXCLUDED.role, server = EXCLUDED.server,
-                ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, renewals = 0,
-                acquired_at = EXCLUDED.acquired_at, renewed_at = EXCLUDED.renewed_at,
-                expires_at = EXCLUDED.expires_at
-            WHERE l.token = old.token
-            RETURNING l.token, l.expires_at INTO NEW.token, NEW.expires_at;
-        PERFORM advisory._require(NEW.token IS NOT NULL, '55P03', 'somebody has taken it');
+        SELECT l.* INTO old FROM _leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
+        PERFORM _require(
+            CASE WHEN old.key IS NULL THEN NOT EXISTS (SELECT FROM _leases AS l WHERE l.key = k)
+                 ELSE _expiry(old, here.server, here.began) + old.lock_delay <= clock_timestamp()
+            END, '55P03', 'somebody has renewed it, or has locked it');
+        DELETE FROM _leases AS l WHERE l.key = old.key;
+        INSERT INTO _leases AS l
+            SELECT k, queue, _lease_token(coalesce(old.token, 0)), r.namespace, r.name, r.owner,
+                   r.asked_by, here.server, r.length, r.lock_delay, now, now, now + r.length, 0
+            FROM clock_timestamp() AS n (now) ON CONFLICT ON CONSTRAINT _leases_pkey DO NOTHING
+            RETURNING l.token, l.expires_at INTO r.token, r.result;
+        PERFORM _require(r.token IS NOT NULL, '55P03', 'somebody has taken it');
     EXCEPTION WHEN lock_not_available THEN
-        RETURN NEW;    -- This releases the lock of the queue.
+        RETURN r;    -- This releases the lock of the queue.
     END;
-    PERFORM advisory._commit_synchronously(), advisory._mark_lease(queue, true);
-    -- What nobody has wanted for a week.  It stays locked until the transaction ends: so this is
-    -- for the first statement of one.
+    PERFORM _mark_lease(queue, true);
+    -- What nobody has wanted for a week.  It stays locked until the transaction ends: so, early.
     IF random() < 0.1 AND now() = statement_timestamp()
        AND current_setting('transaction_isolation') = 'read committed' THEN
-        DELETE FROM advisory._leases AS l
-        WHERE l.key IN (
-            SELECT o.key FROM advisory._leases AS o
+        DELETE FROM _leases AS l WHERE l.key IN (
+            SELECT o.key FROM _leases AS o
             WHERE o.expires_at < clock_timestamp() - interval '7 days'
                 AND o.expires_at > '-infinity' AND o.token >> 50 > 0
-                AND advisory._expiry(o, here.server, here.began) + o.lock_delay
-                    < clock_timestamp() - interval '7 days'
-            LIMIT 10 FOR UPDATE SKIP LOCKED);
+                AND _expiry(o, here.server, here.began) + o.lock_delay
+                    < clock_timestamp() - interval '7 days' LIMIT 10 FOR UPDATE SKIP LOCKED);
     END IF;
-    RETURN NEW;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._request_lease(what text, namespace text, name text,
-    token bigint, ttl interval DEFAULT NULL, owner text DEFAULT NULL,
-    lock_delay interval DEFAULT NULL)
-    RETURNS advisory._lease_request LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    answer advisory._lease_request;
-BEGIN
-    INSERT INTO advisory._lease_request AS r
-        VALUES (NULL, NULL, what, namespace, name, token, ttl, owner, lock_delay)
-        RETURNING r.* INTO answer;
-    PERFORM advisory._check_answer(answer.is_answered);
-    RETURN answer;
-END $$;
-CREATE OR REPLACE FUNCTION advisory._raise_lease_taken(
-    answer advisory._lease_request, timeout interval)
-    RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'could not obtain lease "%" %',
-        advisory._display(answer.namespace, answer.name), advisory._limit(timeout)
-        USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
-            HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
-            SCHEMA = answer.namespace, CONSTRAINT = answer.name;
-END $$;
+    RETURN r; END $$;
 CREATE OR REPLACE FUNCTION advisory._lease(must boolean, namespace text, name text, ttl interval,
-    timeout interval, owner text, lock_delay interval,
-    OUT token bigint, OUT expires_at timestamptz)
+    timeout interval, owner text, lock_delay interval, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    most integer := advisory._milliseconds(timeout);
-    deadline timestamptz := advisory._deadline(most);
-    pause double precision := 0.002;
-    queue bigint;
-    answer advisory._lease_request
-        := advisory._request_lease('take', namespace, name, NULL, ttl, owner, lock_delay);
-BEGIN
+DECLARE most integer := _milliseconds(timeout); deadline timestamptz := _deadline(most);
+    pause double precision := 0.002; queue bigint; answer _request; BEGIN
+    answer := _request('take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
     IF answer.token IS NULL AND most IS DISTINCT FROM 0 THEN
-        queue := advisory._lease_queue(namespace, name);
-        PERFORM advisory._require(
-                    current_setting('transaction_isolation') = 'read committed', '25001',
+        queue := _lease_queue(namespace, name);
+        PERFORM _require(current_setting('transaction_isolation') = 'read committed', '25001',
                     'cannot wait for a lease in this isolation level',
                     'The snapshot of the transaction cannot see that the lease becomes free.',
                     'Use READ COMMITTED, or try_lease() with a timeout of 0.'),
-                advisory._require(
-                    NOT EXISTS (SELECT FROM advisory._keys AS k
-                                WHERE k.key = queue + 1 AND pid = pg_backend_pid() AND granted
-                                    AND mode = 'ExclusiveLock'), '55000',
+                _require(NOT _is_held(queue + 1, true, false), '55000',
                     format('this transaction has already taken or ended lease "%s"',
-                           advisory._display(namespace, name)),
-                    'It would wait for itself.',
-                    '(advisory.lease(...)).* calls the function twice. '
-                    'Use SELECT * FROM advisory.lease(...).');
+                           _display(namespace, name)),
+                    'It would wait for itself.', '(advisory.lease(...)).* calls the function '
+                    'twice. Use SELECT * FROM advisory.lease(...).');
         BEGIN
-            PERFORM advisory._require(advisory._take(false, true, queue, most), '55P03', 'too late')
-            WHERE advisory._can_lock();
+            PERFORM _require(_take(false, true, queue, most), '55P03', 'too late')
+            WHERE _can_lock();
             LOOP
-                answer := advisory._request_lease(
-                    'take', namespace, name, NULL, ttl, owner, lock_delay);
+                answer := _request(
+                    'take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
                 EXIT WHEN answer.token IS NOT NULL;
-                PERFORM advisory._require(clock_timestamp() < deadline, '55P03', 'too late'),
+                PERFORM _require(clock_timestamp() < deadline, '55P03', 'too late'),
                         -- Nothing wakes it, so that it has to look whether the lease was ended.
                         pg_sleep(greatest(0.001, least(pause, extract(epoch FROM least(
                             deadline, greatest(answer.free_at, clock_timestamp() + '1 ms'))
@@ -1454,152 +1073,122 @@ BEGIN
             answer.token := NULL;    -- This releases the lock of the queue.
         END;
     END IF;
-    PERFORM advisory._raise_lease_taken(answer, timeout) WHERE must AND answer.token IS NULL;
-    token := answer.token;
-    expires_at := answer.expires_at;
-END $$;
+    PERFORM _raise_taken(answer, timeout) WHERE must AND answer.token IS NULL;
+    token := answer.token; expires_at := answer.result; END $$;
+CREATE OR REPLACE FUNCTION advisory._raise_taken(answer advisory._request, timeout interval)
+    RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not obtain lease "%" %',
+        _display(answer.namespace, answer.name), _limit(timeout)
+        USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
+            HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
+            SCHEMA = answer.namespace, CONSTRAINT = answer.name; END $$;
 CREATE OR REPLACE PROCEDURE advisory._await_lease(namespace text, name text, ttl interval,
     timeout interval, owner text, lock_delay interval,
-    INOUT token bigint, INOUT expires_at timestamptz)
-    LANGUAGE plpgsql AS $$
-DECLARE
-    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
-    pause double precision := 0.002;
-    answer advisory._lease_request;
-BEGIN
-    PERFORM advisory._check_await('advisory.lease()');
+    INOUT token bigint, INOUT expires_at timestamptz) LANGUAGE plpgsql AS $$
+DECLARE deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
+    pause double precision := advisory._pause(NULL, deadline, 'advisory.lease()');
+    answer advisory._request; BEGIN
     LOOP
-        -- Each COMMIT ends the snapshot.
-        COMMIT;
-        answer := advisory._request_lease(
-            'take', namespace, name, NULL, ttl, owner, lock_delay);
+        COMMIT;    -- Each ends the snapshot.
+        answer := advisory._request(
+            'take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
         EXIT WHEN answer.token IS NOT NULL;
-        PERFORM advisory._raise_lease_taken(answer, timeout) WHERE pause IS NULL;
-        pause := advisory._pause(pause, deadline);
+        PERFORM advisory._raise_taken(answer, timeout) WHERE pause IS NULL;
+        pause := advisory._pause(pause, deadline, NULL);
     END LOOP;
-    token := answer.token;
-    expires_at := answer.expires_at;
-END $$;
-CREATE OR REPLACE FUNCTION advisory.break_lease(
-    namespace text, name text, token bigint DEFAULT NULL)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+    token := answer.token; expires_at := answer.result; END $$;
+CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
+    token bigint DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
-    PERFORM advisory._require(token > 0, '22023', 'token must be greater than zero');
-    RETURN advisory._end_lease(advisory.key(namespace, name),
-                               advisory._lease_queue(namespace, name), token);
-END $$;
+    PERFORM advisory.key(namespace, name),
+            _require(token > 0, '22023', 'token must be greater than zero');
+    RETURN _end_lease(namespace, name, token, NULL) IS NOT NULL; END $$;
 CREATE OR REPLACE VIEW advisory._shown_leases AS
-    SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
-               AS namespace,
-           CASE WHEN may_see THEN advisory._printable(left(name, 1024)) ELSE hidden END AS name,
-           CASE WHEN may_see THEN advisory._printable(left(owner, 256)) ELSE hidden END AS owner,
-           CASE WHEN pg_has_role(role, 'USAGE') THEN token END AS token,
+    SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
+           CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
+           CASE WHEN may_see THEN _printable(left(owner, 256)) ELSE hidden END AS owner,
+           CASE WHEN is_mine THEN token END AS token,
            CASE WHEN until <= now THEN 'expired' WHEN until <> expires_at THEN 'restarted'
-                ELSE 'held' END AS state,
-           ttl, acquired_at, renewed_at, until AS expires_at,
-           greatest(until - now, '0') AS remaining,
-           renewals,
+                ELSE 'held' END AS state, ttl, acquired_at, renewed_at, until AS expires_at,
+           greatest(until - now, '0') AS remaining, renewals,
            -- No key tells a hidden name, unless pg_locks shows it.
-           CASE WHEN may_see OR queue IN (SELECT k.key & -2 FROM advisory._keys AS k) THEN queue END
-               AS queue,
+           CASE WHEN may_see OR queue IN (SELECT key & -2 FROM _keys) THEN queue END AS queue,
            'lease ' || CASE WHEN may_see
-                            THEN advisory._printable(left(namespace, 256) || '/' || left(name, 256))
+                            THEN _printable(left(namespace, 256) || '/' || left(name, 256))
                             ELSE hidden END AS lock,
-           CASE WHEN pg_has_role(role, 'USAGE')
-                     AND advisory._printable(namespace || name) = namespace || name
+           CASE WHEN is_mine AND _printable(namespace || name) = namespace || name
                 THEN format('SELECT advisory.break_lease(%L, %L, %s);', namespace, name, token) END
                AS remedy
-    FROM (SELECT advisory._expiry(l, h.server, h.began) AS until, l.*
-          FROM advisory._here() AS h, advisory._leases AS l) AS l,
-         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
-                         pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(role, 'USAGE'))
-             AS c (hidden, now, may_see)
+    FROM (SELECT _expiry(l, h.server, h.began) AS until, l.* FROM _here() AS h, _leases AS l) AS l,
+         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(), pg_has_role(role, 'USAGE'))
+             AS c (hidden, now, is_mine),
+         LATERAL (SELECT is_mine OR pg_has_role('pg_read_all_stats', 'USAGE')) AS m (may_see)
     WHERE expires_at > '-infinity';
 CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
-           remaining, renewals
-    FROM advisory._shown_leases ORDER BY expires_at DESC LIMIT 10000;
+           remaining, renewals FROM _shown_leases ORDER BY expires_at DESC LIMIT 10000;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
-
 ---- Jobs
--- What run() does before its command: it checks, takes the lock or a slot for the transaction, and
--- claims the window.  NULL: do not run it.
+-- Before the command: checks, takes the lock or a slot, claims the window.  NULL: do not run it.
 CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
     timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz,
-    time_zone text, apart interval)
-    RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE
+    time_zone text, apart interval) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE answer _request; reason text; is_taken boolean;
+    every interval := coalesce(once_per, apart);
     key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
-                       ELSE advisory._slot_key(namespace, name, 0) END;
-    answer advisory._claim_request;
-    reason text;
-BEGIN
-    PERFORM advisory._milliseconds(timeout),
-            advisory._check(command, 'command'),
-            advisory._check_slot(coalesce(slots, 1), 'slots'),
-            advisory._check(if_busy, 'if_busy'),
-            advisory._require(if_busy IN ('skip', 'error'), '22023',
-                'if_busy must be "skip" or "error"'),
-            advisory._require(once_per IS NOT NULL OR once_window IS NULL, '22023',
-                'once_window must not be given without once_per'),
-            advisory._require(once_per IS NOT NULL OR time_zone IS NULL, '22023',
-                'time_zone must not be given without once_per'),
-            advisory._require(once_per IS NULL OR apart IS NULL, '22023',
-                'apart must not be given together with once_per'),
+                       ELSE _slot_key(namespace, name, 0) END; BEGIN
+    PERFORM _milliseconds(timeout), _check(command, 'command'),
+            _check_slot(coalesce(slots, 1), 'slots'), _check(if_busy, 'if_busy'),
+            _require(if_busy IN ('skip', 'error'), '22023', 'if_busy must be "skip" or "error"'),
+            _require(once_per IS NOT NULL OR once_window IS NULL, '22023',
+                     'once_window must not be given without once_per'),
+            _require(once_per IS NOT NULL OR time_zone IS NULL, '22023',
+                     'time_zone must not be given without once_per'),
+            _require(once_per IS NULL OR apart IS NULL, '22023',
+                     'apart must not be given together with once_per'),
             -- It has more than blanks and comments.
-            advisory._require(
-                regexp_replace(
-                    command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
+            _require(regexp_replace(
+                command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
                 '22023', 'command must not be empty');
-    -- The server parses the whole text before it runs the first statement.  So a syntax error is
-    -- found before anything else happens.
+    -- The server parses the whole text first.  So a syntax error comes before anything happens.
     BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
-    IF coalesce(once_per, apart) IS NOT NULL THEN
-        once_window := advisory._window(
-            namespace, name, coalesce(once_per, apart), once_window, time_zone,
+    IF every IS NOT NULL THEN
+        once_window := _window(namespace, name, every, once_window, time_zone,
             CASE WHEN apart IS NULL THEN 'once_per' ELSE 'apart' END, 'once_window');
     END IF;
-    IF NOT (CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
-                 ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL
-            END) THEN
-        PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
+    is_taken := CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
+                     ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) > 0 END;
+    IF is_taken IS NOT TRUE THEN
+        PERFORM _raise_not_available(namespace, name, key, slots, 1, timeout)
         WHERE if_busy = 'error';
         RAISE NOTICE 'command was not run because % "%" is taken',
             CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'semaphore' END,
-            advisory._display(namespace, name)
-            USING ERRCODE = '55P03', DETAIL = advisory._holders(key, slots);
-        RETURN NULL;
+            _display(namespace, name) USING ERRCODE = '55P03', DETAIL = _holders(key, slots);
     END IF;
-    IF coalesce(once_per, apart) IS NULL THEN RETURN clock_timestamp(); END IF;
-    answer := advisory._request_claim(
-        namespace, name, coalesce(once_per, apart), CASE WHEN apart IS NULL THEN once_window END,
-        time_zone, true, apart IS NOT NULL);
-    reason := format(CASE WHEN apart IS NULL
-                          THEN 'window %2$s of "%1$s" or a later one is already claimed'
-                          ELSE 'the last claim of "%s" is not long enough ago' END,
-                     advisory._display(namespace, name), once_window);
-    IF answer.claim IS NULL THEN
-        PERFORM advisory._require(if_busy = 'skip', '55000', reason, answer.reason);
+    IF is_taken IS NOT TRUE OR every IS NULL THEN
+        RETURN CASE WHEN is_taken THEN clock_timestamp() END;
+    END IF;
+    answer := CASE WHEN apart IS NOT NULL THEN _request('run_apart', namespace, name, apart)
+                   ELSE _request('run', namespace, name, every, NULL, once_window, time_zone) END;
+    IF answer.result IS NULL THEN
+        reason := format(CASE WHEN apart IS NULL
+                              THEN 'window %2$s of "%1$s" or a later one is already claimed'
+                              ELSE 'the last claim of "%s" is not long enough ago' END,
+                         _display(namespace, name), once_window);
+        PERFORM _require(if_busy = 'skip', '55000', reason, answer.reason);
         RAISE NOTICE 'command was not run because %', reason
             USING ERRCODE = '55000', DETAIL = coalesce(answer.reason, '');
     END IF;
-    RETURN answer.claim;
-END $$;
-
+    RETURN answer.result; END $$;
 -- The hold is transaction-level: it lasts until the effects of the command are committed, and an
 -- error leaves nothing behind.  No SET clause, which would forbid to commit, and would change the
 -- command's search_path.
 CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text,
-    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
-    INOUT ran boolean DEFAULT NULL,
-    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
-    LANGUAGE plpgsql AS $$
-DECLARE
-    role_before pg_catalog.text := pg_catalog.current_setting('role');
-    role_after pg_catalog.text;
-    claimed_at timestamp with time zone;
-BEGIN
+    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran
+    boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
+    time_zone text DEFAULT NULL, apart interval DEFAULT NULL) LANGUAGE plpgsql AS $$
+DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
+    role_after pg_catalog.text; claimed_at timestamp with time zone; BEGIN
     claimed_at := advisory._begin_job(
         namespace, name, command, timeout, slots, if_busy, once_per, once_window, time_zone, apart);
     ran := claimed_at IS NOT NULL;
@@ -1626,19 +1215,15 @@ BEGIN
         role_after := pg_catalog.current_setting('role');
         PERFORM pg_catalog.set_config('role', role_before, true)
         WHERE role_before OPERATOR(pg_catalog.<>) role_after;
-        PERFORM advisory._request_claim(namespace, name, NULL, NULL, NULL, true, false, claimed_at);
+        PERFORM advisory._request('finish', namespace, name, NULL, NULL, claimed_at);
         PERFORM pg_catalog.set_config('role', role_after, true)
         WHERE role_before OPERATOR(pg_catalog.<>) role_after;
     EXCEPTION WHEN insufficient_privilege OR invalid_parameter_value OR lock_not_available
                    OR serialization_failure THEN NULL;
-    END;
-END $$;
-
+    END; END $$;
 ---- Labels and known keys
 CREATE TABLE IF NOT EXISTS advisory.key_labels (
-    key bigint,
-    key1 integer,
-    key2 integer,
+    key bigint, key1 integer, key2 integer,
     label text NOT NULL CONSTRAINT key_labels_label_length CHECK (length(label) BETWEEN 1 AND 200),
     note text CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
     CONSTRAINT key_labels_one_form
@@ -1647,31 +1232,20 @@ CREATE UNIQUE INDEX IF NOT EXISTS key_labels_unique ON advisory.key_labels
     ((key IS NULL), coalesce(key, 0), coalesce(key1, 0), coalesce(key2, 0), label);
 -- It has no primary key.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
-COMMENT ON TABLE advisory.key_labels IS
-    'labels that users give to keys; for locks.known_as and known_keys';
--- Labels, and keys of programs.  The columns after key2 say which locks are meant, and a pair is
--- one key there.
+COMMENT ON TABLE key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
+-- Labels, and keys of programs.  After key2: which locks are meant; a pair is one key there.
 CREATE OR REPLACE VIEW advisory._uses AS
-    SELECT advisory._printable(label) AS tool,
-           advisory._printable(note) AS purpose,
-           CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form,
-           NULL AS scope,
-           'exact' AS match,
-           coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule,
-           'advisory.key_labels' AS source,
-           key, key1, key2,
-           number AS first_key,
-           number AS last_key,
-           CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
-           true AS is_label
+    SELECT _printable(label) AS tool, _printable(note) AS purpose,
+           CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form, NULL AS scope,
+           'exact' AS match, coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule,
+           'advisory.key_labels' AS source, key, key1, key2, number AS first_key,
+           number AS last_key, CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid, true AS is_label
     FROM advisory.key_labels,
          LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
-    UNION ALL
-    SELECT tool, purpose, 'bigint',
+    UNION ALL SELECT tool, purpose, 'bigint',
            CASE WHEN tool ~ 'pgroll|rake-db|pg-workflows' OR purpose ~ 'data source'
                 THEN 'transaction' ELSE 'session' END,
-           'exact', key::text, source, key, NULL, NULL, key, key, 1, false
-    FROM (VALUES
+           'exact', key::text, source, key, NULL, NULL, key, key, 1, false FROM (VALUES
         ('Prisma Migrate', 'migration lock', 72707369::bigint, 'prisma/prisma-engines'),
         ('pgroll', 'state lock', 12388221127840347, 'xataio/pgroll'),
         ('DBOS', 'data source migration (dbos)', -539682970964697559, 'dbos-inc/dbos-transact-ts'),
@@ -1698,88 +1272,65 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('Evolve', 'migration lock', 12345, 'lecaillon/Evolve'),
         ('sqitch', 'deployment', 75474063, 'sqitchers/sqitch'),
         ('Unleash', 'migration', 479341, 'Unleash/unleash'),
-        ('Airflow', 'migrations', 1, 'apache/airflow')
-    ) AS fact (tool, purpose, key, source)
-    UNION ALL
-    SELECT tool, purpose, form, scope, match, rule, source,
-           NULL, NULL, NULL, first, last, objsubid, false
-    FROM (VALUES
+        ('Airflow', 'migrations', 1, 'apache/airflow')) AS fact (tool, purpose, key, source)
+    UNION ALL SELECT tool, purpose, form, scope, match, rule, source,
+           NULL, NULL, NULL, first, last, objsubid, false FROM (VALUES
         ('pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula',
-         '(16185446, table oid - 2^31)', 'reorg/pg_repack',
-         2, 16185446::bigint << 32, (16185447::bigint << 32) - 1),
+         '(16185446, table oid - 2^31)', 'reorg/pg_repack', 2,
+         16185446::bigint << 32, (16185447::bigint << 32) - 1),
         ('n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range',
          '1001 to 1009 (1005: migrations)', 'n8n-io/n8n', 1, 1001, 1009),
         ('Flyway', 'migration lock', 'bigint', 'session or transaction', 'range',
          '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31',
          'flyway/flyway', 1, 77429560795513, 77433855762808),
         ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid',
-         'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63))
-    ) AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
+         'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63)))
+        AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
 CREATE OR REPLACE VIEW advisory.known_keys AS
-    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory._uses;
-COMMENT ON VIEW advisory.known_keys IS
-    'well-known keys, and those of key_labels; candidates, not proof';
-
+    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM _uses;
+COMMENT ON VIEW known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 ---- Locks
--- Nothing but its virtual transaction stands at the locks of a prepared transaction.  If two have
--- the same, neither is named.
+-- Locks of a prepared transaction show its virtual transaction.  If two have one, none is named.
 CREATE OR REPLACE VIEW advisory._prepared AS
-    SELECT virtualtransaction,
-           min(gid) AS raw_gid,
-           advisory._printable(min(gid)) AS gid,
-           advisory._printable(min(owner)) AS role,
-           min(prepared) AS prepared,
-           advisory._printable(min(p.database)) AS datname
+    SELECT virtualtransaction, min(gid) AS raw_gid, _printable(min(gid)) AS gid,
+           _printable(min(owner)) AS role, min(prepared) AS prepared,
+           _printable(min(p.database)) AS datname
     FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid
-    WHERE pid IS NULL
-    GROUP BY 1
-    HAVING count(*) = 1;
+    WHERE pid IS NULL GROUP BY 1 HAVING count(*) = 1;
 -- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a
 -- slot of a semaphore: that of a label namespace/name, or the arguments.  session: the process, of
 -- a parallel worker its leader; below 0 a prepared transaction, or a lease that sessions wait for.
--- tag: what is waited for; the slots of a semaphore and its queue are one, and a lease and its
--- queue.
-CREATE OR REPLACE FUNCTION advisory._entries(
-    of_namespace text DEFAULT NULL, of_name text DEFAULT NULL)
-    RETURNS TABLE (
-        pid integer, database text, role text, application_name text, client_addr inet, state text,
-        kind text, namespace text, name text, slot integer, key bigint, key1 integer, key2 integer,
-        mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
-        acquired_at timestamptz, held interval, blocked_by integer[], known_as text[], gid text,
-        query text, session bigint, objsubid integer, tag text, lock text, who text,
-        since timestamptz, rollback text, is_waiting boolean, has_advisory boolean)
-    LANGUAGE sql ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+-- tag: what is waited for; the queue of a semaphore or lease is one with it.
+CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
+    of_name text DEFAULT NULL) RETURNS TABLE (pid integer, database text, role text,
+    application_name text, client_addr inet, state text, kind text, namespace text, name text,
+    slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, granted boolean,
+    wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+    blocked_by integer[], known_as text[], gid text, query text, session bigint, objsubid integer,
+    tag text, lock text, who text, since timestamptz, rollback text, is_waiting boolean,
+    has_advisory boolean) LANGUAGE sql ROWS 100 SET search_path = pg_catalog, advisory, pg_temp
+    SET jit = off AS $$
     -- Otherwise pg_stat_activity stays as it was when the transaction first looked at it.
     SELECT pg_stat_clear_snapshot();
-    WITH backend AS MATERIALIZED (
-        SELECT *, advisory._printable(usename) AS role FROM pg_stat_activity),
+    WITH backend AS MATERIALIZED (SELECT *, _printable(usename) AS role FROM pg_stat_activity),
     name AS MATERIALIZED (
         -- Any of the slashes can be the one between the two.
-        SELECT key,
-               advisory._slot_key(space, n.name, 0) AS base,
-               advisory._printable(space) AS namespace,
-               advisory._printable(n.name) AS name
+        SELECT key, _slot_key(space, n.name, 0) AS base, _printable(space) AS namespace,
+               _printable(n.name) AS name
         FROM (SELECT key, left(label, i - 1), substr(label, i + 1)
               FROM advisory.key_labels, generate_series(2, length(label) - 1) AS i
               WHERE substr(label, i, 1) = '/'
                   AND key = advisory.key(left(label, i - 1), substr(label, i + 1))
-              UNION
-              SELECT CASE WHEN of_name IS NOT NULL THEN advisory.key(of_namespace, of_name) END,
-                     of_namespace, of_name) AS n (key, space, name)
-        WHERE space IS NOT NULL),
+              UNION SELECT CASE WHEN of_name <> '' THEN advisory.key(of_namespace, of_name) END,
+                           of_namespace, of_name) AS n (key, space, name) WHERE space IS NOT NULL),
     semaphore AS MATERIALIZED (
         SELECT key, base, namespace, name FROM name
         -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks
         -- with the next keys.  No small numbers.
-        UNION ALL
-        SELECT NULL, key & -16384, NULL, NULL FROM advisory._keys
-        WHERE abs(key >> 32) > 32768
-        GROUP BY 2
-        HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1
-            AND key & -16384 NOT IN (SELECT base FROM name)),
-    lease AS MATERIALIZED (
-        SELECT * FROM advisory._shown_leases
-        WHERE queue IN (SELECT key & -2 FROM advisory._keys)),
+        UNION ALL SELECT NULL, key & -16384, NULL, NULL FROM _keys
+        WHERE abs(key >> 32) > 32768 GROUP BY 2 HAVING bool_or(key & 16383 = 0)
+            AND count(DISTINCT key) > 1 AND key & -16384 NOT IN (SELECT base FROM name)),
+    lease AS MATERIALIZED (SELECT * FROM _shown_leases WHERE queue IN (SELECT key & -2 FROM _keys)),
     lock AS MATERIALIZED (
         -- Whoever holds the lock of a queue waits for a slot or a lease, and is the only one that
         -- looks for it; unless it has taken the lease.  waitstart is new in 14.
@@ -1787,8 +1338,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                coalesce(n.namespace, s.namespace, e.namespace) AS namespace,
                coalesce(n.name, s.name, e.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
-               granted AND ((slot = 0 OR number = e.queue) IS NOT TRUE OR l.pid IS NULL)
-                   AS is_held,
+               granted AND ((slot = 0 OR number = e.queue) IS NOT TRUE OR l.pid IS NULL) AS is_held,
                CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
                coalesce(leader_pid, l.pid,
                         -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
@@ -1797,14 +1347,11 @@ CREATE OR REPLACE FUNCTION advisory._entries(
                     WHEN slot = 0 OR number = e.queue THEN query_start END AS start,
                coalesce(s.base::text, 'lease ' || e.queue,
                         (locktype, l.database, relation, page, tuple, virtualxid, transactionid,
-                         classid, objid, objsubid)::text) AS tag
-        FROM pg_locks AS l
-        LEFT JOIN backend AS b ON b.pid = l.pid
-        LEFT JOIN pg_database AS d ON d.oid = l.database
+                         classid, objid, objsubid)::text) AS tag FROM pg_locks AS l
+        LEFT JOIN backend AS b ON b.pid = l.pid LEFT JOIN pg_database AS d ON d.oid = l.database
         CROSS JOIN LATERAL (
-            SELECT CASE locktype WHEN 'advisory' THEN (classid::bigint << 32) | objid::bigint END
-                       AS number,
-                   d.datname = current_database() AS is_here) AS k
+            SELECT CASE locktype WHEN 'advisory' THEN (classid::bigint << 32) | objid::bigint END,
+                   d.datname = current_database()) AS k (number, is_here)
         LEFT JOIN name AS n ON n.key = number AND objsubid = 1 AND is_here
         LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
         LEFT JOIN lease AS e ON e.queue = number & -2 AND objsubid = 1 AND is_here
@@ -1812,135 +1359,102 @@ CREATE OR REPLACE FUNCTION advisory._entries(
         WHERE mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE
             AND (number = e.queue AND l.mode = 'ExclusiveLock' AND granted
                  AND (l.pid, number | 1, 'ExclusiveLock') IN (
-                     SELECT k.pid, k.key, k.mode FROM advisory._keys AS k)) IS NOT TRUE),
+                     SELECT k.pid, k.key, k.mode FROM _keys AS k)) IS NOT TRUE),
     holder AS MATERIALIZED (
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
         FROM (SELECT tag, session FROM lock WHERE (slot > 0 OR lock IS NOT NULL) AND is_held
-              UNION ALL
-              SELECT 'lease ' || queue, 0 FROM lease) AS h
-        GROUP BY tag),
+              UNION ALL SELECT 'lease ' || queue, 0 FROM lease) AS h GROUP BY tag),
     use AS MATERIALIZED (
-        SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
+        SELECT *, concat_ws(': ', tool, purpose) AS use FROM _uses
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT l.pid, l.datname, coalesce(l.role, p.role), application_name, client_addr, state,
-           CASE WHEN slot > 0 THEN 'semaphore'
-                WHEN slot = 0 THEN 'queue'
-                WHEN lock IS NOT NULL THEN 'lease'
-                WHEN number IS NULL THEN NULL
-                WHEN objsubid > 2 THEN 'foreign'
-                ELSE 'lock' END,
-           namespace, name, nullif(slot, 0),
-           key,
-           CASE WHEN key IS NULL THEN classid::integer END,
+           CASE WHEN slot > 0 THEN 'semaphore' WHEN slot = 0 THEN 'queue'
+                WHEN lock IS NOT NULL THEN 'lease' WHEN number IS NULL THEN NULL
+                WHEN objsubid > 2 THEN 'foreign' ELSE 'lock' END,
+           namespace, name, nullif(slot, 0), key, CASE WHEN key IS NULL THEN classid::integer END,
            CASE WHEN key IS NULL THEN objid::integer END,
            CASE mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared'
-                ELSE mode END,
-           CASE WHEN l.pid IS NULL THEN 'transaction' END,
-           is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval,
+                ELSE mode END, CASE WHEN l.pid IS NULL THEN 'transaction' END, is_held, start,
+           clock_timestamp() - start, NULL::timestamptz, NULL::interval,
            CASE WHEN NOT is_held THEN array_remove(pids, session::integer) END
                || CASE WHEN NOT granted THEN ARRAY(
                    SELECT p FROM unnest(pg_blocking_pids(l.pid)) AS p
                    WHERE (p = ANY (pids)) IS NOT TRUE) END,
-           known_as, gid, query, session, objsubid::integer, tag,
-           CASE WHEN number IS NULL
+           known_as, gid, query, session, objsubid::integer, tag, CASE WHEN number IS NULL
                 THEN concat_ws(' ',
                     CASE WHEN locktype = 'tuple' THEN format('row (%s,%s) of', page, tuple)
                          WHEN locktype = 'transactionid' THEN 'transaction'
                          WHEN (locktype, l.database, classid, objid) = ('object', 0, 1262, 0)
-                         THEN 'NOTIFY''s commit lock'
-                         ELSE locktype END,
-                    transactionid, virtualxid,
-                    advisory._printable(
+                         THEN 'NOTIFY''s commit lock' ELSE locktype END,
+                    transactionid, virtualxid, _printable(
                         CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text
                              ELSE relation::text END))
                 ELSE concat_ws(' ',
                     coalesce(lock, namespace || '/' || name, key::text,
                              concat(classid::integer, ', ', objid::integer)),
                     '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')',
-                    '"' || CASE WHEN name IS NULL
-                                THEN replace(regexp_replace(
-                                         known_as[1], '^(.{21}).{4,}$', E'\\1...'), '"', '""')
-                           END || '"',
+                    CASE WHEN name IS NULL THEN '"' || replace(regexp_replace(
+                        known_as[1], '^(.{21}).{4,}$', E'\\1...'), '"', '""') || '"' END,
                     CASE WHEN is_here IS NOT TRUE
-                         THEN coalesce('in database "' || advisory._printable(l.datname) || '"',
+                         THEN coalesce('in database "' || _printable(l.datname) || '"',
                                        'in a dropped database') END) END,
            coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''),
-                    p.role || ' (prepared ' || gid || ')'),
-           coalesce(state_change, prepared),
+                    p.role || ' (prepared ' || gid || ')'), coalesce(state_change, prepared),
            'ROLLBACK PREPARED ' || CASE raw_gid WHEN gid THEN quote_literal(gid) END || ';'
            || coalesce(
                ' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
-           bool_or(NOT is_held) OVER (PARTITION BY session),
-           bool_or(number IS NOT NULL) OVER (PARTITION BY session)
-    FROM lock AS l
-    LEFT JOIN holder USING (tag)
-    LEFT JOIN advisory._prepared AS p
-        ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
+           bool_or(NOT is_held) OVER of_session, bool_or(number IS NOT NULL) OVER of_session
+    FROM lock AS l LEFT JOIN holder USING (tag)
+    LEFT JOIN _prepared AS p ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
     CROSS JOIN LATERAL (SELECT nullif(ARRAY(
-        SELECT use FROM use AS r
-        WHERE number BETWEEN first_key AND last_key
+        SELECT use FROM use AS r WHERE number BETWEEN first_key AND last_key
             AND r.objsubid = least(l.objsubid, 4) AND is_here >= is_label
         ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
     WHERE number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT granted)
-    UNION ALL
-    SELECT NULL, current_database(), NULL, NULL, NULL, state, 'lease', namespace, name, NULL, NULL,
-           NULL, NULL, 'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           -abs(queue), NULL, 'lease ' || queue, lock, owner,
-           acquired_at, remedy, false, true
-    FROM lease
-$$;
-CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();
-CREATE OR REPLACE VIEW advisory.locks AS
-    SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
-           key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
-           blocked_by, known_as, gid, query, NULL::integer AS slots
-    FROM advisory._entry
-    WHERE kind IS NOT NULL AND objsubid IS NOT NULL;
-COMMENT ON VIEW advisory.locks IS
-    'every advisory lock on the server, with its name, holders and waiters';
-CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
-    RETURNS TABLE (
-        pid integer, database text, role text, application_name text, client_addr inet, state text,
-        kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
-        waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
-        query text, slots integer)
-    LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT advisory._check(key::text, 'key');
-    SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
-           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query, NULL::integer
-    FROM advisory._entries($1, $2) AS e
-    WHERE e.key = $3 AND database = current_database()
-$$;
--- How many slots a session has of a semaphore, and how many it waits for: NULL is one, or more than
--- 382.  base is the key of slot 0.
+    WINDOW of_session AS (PARTITION BY session)
+    UNION ALL SELECT NULL, current_database(), NULL, NULL, NULL, state, 'lease', namespace, name,
+           NULL, NULL, NULL, NULL, 'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL,
+           NULL, NULL, -abs(queue), NULL, 'lease ' || queue, lock, owner, acquired_at, remedy,
+           false, true FROM lease $$;
+-- How many slots of a semaphore a session has and waits for: NULL is one, or more than 382.
 CREATE OR REPLACE VIEW advisory._sets AS
     SELECT pid, key & -16384 AS base,
            nullif(count(*) FILTER (WHERE key & 16383 <= 16000), 1) AS held,
            max(key & 16383) FILTER (WHERE key & 16383 > 16000) - 16000 AS wanted
-    FROM advisory._keys
-    WHERE granted AND key & 16383 BETWEEN 1 AND 16382
-    GROUP BY 1, 2;
+    FROM _keys WHERE granted AND key & 16383 BETWEEN 1 AND 16382 GROUP BY 1, 2;
+CREATE OR REPLACE VIEW advisory._entry AS
+    SELECT e.*, slots, CASE WHEN kind IN ('semaphore', 'queue')
+                            THEN coalesce(slots || ' slots', 'slot ' || slot, 'a slot') || ' of '
+                       END AS part
+    FROM _entries() AS e LEFT JOIN _sets AS s ON s.pid = e.pid AND s.base::text = e.tag,
+         LATERAL (SELECT CASE WHEN granted THEN s.held ELSE wanted END) AS n (slots);
+CREATE OR REPLACE VIEW advisory.locks AS
+    SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
+           key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
+           blocked_by, known_as, gid, query, NULL::integer AS slots
+    FROM _entry WHERE kind IS NOT NULL AND objsubid IS NOT NULL;
+COMMENT ON VIEW locks IS 'every advisory lock on the server, with its name, holders and waiters';
+CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
+    RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
+    state text, kind text, slot integer, mode text, scope text, granted boolean,
+    wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+    blocked_by integer[], gid text, query text, slots integer) LANGUAGE sql
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT _check(key::text, 'key');
+    SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
+           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query, NULL::integer
+    FROM _entries($1, $2) AS e WHERE e.key = $3 AND database = current_database() $$;
 -- One without a label is there while somebody waits for a slot; its key is that of its slot 0.
 -- Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
-    SELECT namespace, name,
-           CASE WHEN name IS NULL THEN tag::bigint ELSE key END AS key,
-           NULL::integer AS slots,
-           (count(*) FILTER (WHERE granted))::integer AS in_use,
-           NULL::integer AS free,
-           (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
+    SELECT namespace, name, CASE WHEN name IS NULL THEN tag::bigint ELSE key END AS key,
+           NULL::integer AS slots, (count(*) FILTER (WHERE granted))::integer AS in_use,
+           NULL::integer AS free, (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
            coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
-               AS holders,
-           false AS slots_disagree,
-           NULL::text AS slots_given,
-           (sum(coalesce(wanted, 1)) FILTER (WHERE NOT granted))::integer AS slots_wanted
-    FROM advisory._entry
-    LEFT JOIN (SELECT pid, base::text AS tag, wanted FROM advisory._sets) AS s USING (pid, tag)
-    WHERE kind IN ('semaphore', 'queue')
-    GROUP BY 1, 2, 3;
-COMMENT ON VIEW advisory.semaphores IS
-    'semaphores of this database that have holders of slots, or waiters';
-
+               AS holders, false AS slots_disagree, NULL::text AS slots_given,
+           (sum(coalesce(slots, 1)) FILTER (WHERE NOT granted))::integer AS slots_wanted
+    FROM _entry WHERE kind IN ('semaphore', 'queue') GROUP BY 1, 2, 3;
+COMMENT ON VIEW semaphores IS 'semaphores of this database that have holders of slots, or waiters';
 ---- Waits
 -- What is in the way of a session that waits: all holders, or else the last waiter ahead of it.
 -- Trees show it under rank 1; if it waits for a slot, that is a holder that does not itself wait.
@@ -1948,28 +1462,22 @@ COMMENT ON VIEW advisory.semaphores IS
 CREATE OR REPLACE VIEW advisory._edges AS
     WITH RECURSIVE entry AS MATERIALIZED (
         SELECT e, (e).session, (e).tag, greatest((e).session, 0)::integer AS pid,
-               (e).granted, (e).mode,
-               (e).mode IN ('exclusive', 'shared')
+               (e).granted, (e).mode, (e).mode IN ('exclusive', 'shared')
                AND bool_or((e).granted AND (e).mode = 'exclusive') OVER (PARTITION BY (e).tag)
                OR (e).mode = 'exclusive'
                AND bool_or((e).granted AND (e).mode = 'shared') OVER (PARTITION BY (e).tag)
-                   AS has_holder
-        FROM advisory._entry AS e),
+                   AS has_holder FROM _entry AS e),
     edge AS MATERIALIZED (
-        -- If a holder is in the way, the other waiters, perhaps thousands, do not matter.  Each
-        -- session is in the way once, however many slots it has.
+        -- Behind a holder the other waiters do not matter.  Each session is in the way once.
         SELECT w.e AS waiter, b.e AS blocker, w.session, b.session AS above,
                count(*) FILTER (WHERE b.granted) OVER of_waiter AS holders,
                row_number() OVER (
                    of_waiter
-                   ORDER BY b.granted DESC,
-                            (b.e).slot IS NOT NULL AND (b.e).is_waiting,
+                   ORDER BY b.granted DESC, (b.e).slot IS NOT NULL AND (b.e).is_waiting,
                             CASE WHEN b.granted THEN array_position(w.blocked_by, b.pid) END,
-                            (b.e).wait_start DESC,
-                            b.mode DESC) AS rank
+                            (b.e).wait_start DESC, b.mode DESC) AS rank
         FROM (SELECT DISTINCT ON (session) *, (e).blocked_by FROM entry
-              WHERE NOT granted
-              ORDER BY session, (e).wait_start) AS w
+              WHERE NOT granted ORDER BY session, (e).wait_start) AS w
         JOIN (SELECT DISTINCT ON (tag, session, granted, mode) * FROM entry
               ORDER BY tag, session, granted, mode, (e).slot) AS b
             ON b.tag = w.tag AND b.session <> w.session
@@ -1981,38 +1489,29 @@ CREATE OR REPLACE VIEW advisory._edges AS
     concerned (session) AS (
         SELECT unnest(ARRAY[session, above]) FROM edge
         WHERE (waiter).has_advisory OR (blocker).has_advisory
-        UNION
-        SELECT other FROM concerned AS c JOIN link ON one = c.session)
+        UNION SELECT other FROM concerned AS c JOIN link ON one = c.session)
     SELECT * FROM edge
     WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
 -- Each session once, with the entry that is shown.  The root of a cycle is its smallest process.
 CREATE OR REPLACE VIEW advisory._tree AS
     WITH RECURSIVE edge AS MATERIALIZED (
         SELECT *, row_number() OVER (PARTITION BY above ORDER BY (waiter).wait_start, session)
-                      AS number
-        FROM advisory._edges
-        WHERE rank = 1),
+                      AS number FROM _edges WHERE rank = 1),
     climb (session, above) AS (
         SELECT session, above FROM edge
-        UNION
-        SELECT c.session, e.above FROM climb AS c JOIN edge AS e ON e.session = c.above),
+        UNION SELECT c.session, e.above FROM climb AS c JOIN edge AS e ON e.session = c.above),
     root AS (
         SELECT above AS session FROM edge EXCEPT SELECT session FROM edge
-        UNION
-        SELECT session FROM climb GROUP BY session HAVING min(above) = session),
+        UNION SELECT session FROM climb GROUP BY session HAVING min(above) = session),
     line (session, root, e, above, holders, path, place) AS (
         SELECT r.session, r.session, coalesce(own.waiter, f.blocker), own.above, own.holders,
-               ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
-        FROM root AS r
+               ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[] FROM root AS r
         LEFT JOIN edge AS own ON own.session = r.session
         LEFT JOIN edge AS f ON f.above = r.session AND f.number = 1
-        UNION ALL
-        SELECT n.session, root, waiter, n.above, n.holders,
+        UNION ALL SELECT n.session, root, waiter, n.above, n.holders,
                path || n.session::integer, place || number
         FROM line JOIN edge AS n ON n.above = line.session AND n.session <> root)
-    SELECT *,
-           cardinality(place) AS depth,
-           min((e).wait_start) OVER (PARTITION BY root) AS oldest
+    SELECT *, cardinality(place) AS depth, min((e).wait_start) OVER (PARTITION BY root) AS oldest
     FROM line;
 CREATE OR REPLACE VIEW advisory.waits AS
     SELECT path[1] AS root_pid, depth, path, path[depth + 1] AS pid,
@@ -2020,58 +1519,44 @@ CREATE OR REPLACE VIEW advisory.waits AS
            (e).namespace, (e).name, (e).key, (e).mode, (e).waited, (e).state,
            (e).application_name, (e).query, (e).key1, (e).key2,
            CASE WHEN (e).kind IS NOT NULL THEN (e).objsubid END AS objsubid
-    FROM advisory._tree
-    ORDER BY oldest, root, place;
+    FROM _tree ORDER BY oldest, root, place;
 COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
 CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
-    LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT concat(
         repeat('  ', depth),
         coalesce((e).pid || ' ' || (e).who,
                  CASE WHEN (e).objsubid IS NULL AND (e).kind = 'lease' THEN (e).who END,
                  'prepared transaction "' || (e).gid || '" of ' || (e).role,
                  'a prepared transaction'),
-        CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
-        CASE WHEN (e).kind IN ('semaphore', 'queue')
-             THEN coalesce(CASE WHEN (e).granted THEN s.held ELSE wanted END || ' slots',
-                           'slot ' || (e).slot, 'a slot') || ' of ' END,
-        (e).lock, ' ', (e).mode,
-        CASE WHEN (e).granted THEN ', ' || (e).state END,
+        CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END, (e).part, (e).lock, ' ',
+        (e).mode, CASE WHEN (e).granted THEN ', ' || (e).state END,
         ' ' || floor(extract(epoch FROM greatest(clock_timestamp(), start) - start)) || ' s',
-        ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
-        CASE WHEN holders > 1
-             THEN format(' (and %s more holder%s)',
-                         holders - 1, left('s', (holders > 2)::integer)) END)
-    FROM advisory._tree
-    CROSS JOIN LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start
-                                    WHEN (e).state <> '' THEN (e).since END) AS a (start)
-    LEFT JOIN advisory._sets AS s ON s.pid = (e).pid AND s.base::text = (e).tag
-    ORDER BY oldest, root, place
-$$;
+        ', in a cycle with ' || CASE depth WHEN 0 THEN above END, CASE WHEN holders > 1
+             THEN format(' (and %s more holder%s)', holders - 1,
+                         left('s', (holders > 2)::integer)) END)
+    FROM _tree, LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start
+                                     WHEN (e).state <> '' THEN (e).since END) AS a (start)
+    ORDER BY oldest, root, place $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
 -- What sessions wait for in the end, directly or through others.
 CREATE OR REPLACE VIEW advisory.blockers AS
-    WITH RECURSIVE edge AS MATERIALIZED (
-        SELECT *, (waiter).wait_start AS start FROM advisory._edges),
+    WITH RECURSIVE edge AS MATERIALIZED (SELECT *, (waiter).wait_start AS start FROM _edges),
     reach (waiter, start, above) AS (
         SELECT session, start, above FROM edge
-        UNION
-        SELECT r.waiter, r.start, e.above FROM reach AS r JOIN edge AS e ON e.session = r.above),
+        UNION SELECT r.waiter, r.start, e.above
+              FROM reach AS r JOIN edge AS e ON e.session = r.above),
     root AS (
         SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach
-        WHERE above NOT IN (SELECT session FROM edge)
-        GROUP BY above)
+        WHERE above NOT IN (SELECT session FROM edge) GROUP BY above)
     SELECT (e).pid, (e).who,
            -- What an active session waits for itself, for no other session holds that.
            (e).state || CASE WHEN a.state = 'active' AND wait_event IS NOT NULL
                              THEN format(', waits for %s (%s)', wait_event, wait_event_type)
                              ELSE '' END AS state,
-           date_trunc('second', (e).since) AS since,
-           shown.lock,
-           waiters,
+           date_trunc('second', (e).since) AS since, shown.lock, waiters,
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
-           -- These end the session only if it still holds the lock.  Long names would not fit on a
-           -- line.
+           -- These end the session only if it still holds the lock.  Long names would not fit.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
                 THEN format('SELECT advisory.terminate_blocker(%s, %L);', (e).pid, shown.lock)
@@ -2080,89 +1565,65 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
                             (e).namespace, (e).name, (e).pid)
                 ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
-           END AS remedy,
-           backend_type, a.client_addr,
-           regexp_replace(
-               advisory._printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
-               '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
-    FROM root
-    JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
-          ORDER BY above, start, session) AS first USING (above)
-    LEFT JOIN advisory._sets AS s ON s.pid = (e).pid AND s.base::text = (e).tag
-    CROSS JOIN LATERAL (
-        SELECT concat(CASE WHEN (e).slot > 0 THEN coalesce(s.held || ' slots', 'slot ' || (e).slot)
-                      END || ' of ', (e).lock)) AS shown (lock)
+           END AS remedy, backend_type, a.client_addr,
+           regexp_replace(_printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
+                          '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
+    FROM root JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
+                    ORDER BY above, start, session) AS first USING (above)
+    CROSS JOIN LATERAL (SELECT concat((e).part, (e).lock)) AS shown (lock)
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
-COMMENT ON VIEW advisory.blockers IS
-    'what others wait for in the end, and the statement that ends it';
+COMMENT ON VIEW blockers IS 'what others wait for in the end, and the statement that ends it';
 CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
-    RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_terminate_backend((SELECT b.pid FROM advisory.blockers AS b
-                                          WHERE b.pid = $1 AND b.lock = $2)), false)
-$$;
+                                          WHERE b.pid = $1 AND b.lock = $2)), false) $$;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
--- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a
--- lock it shows ten, of the other locks of a session thirty; the line of the next one counts it and
--- all that follow.
+-- Waiters (1), holders of what they wait for (2), and other locks (3).  It shows ten waiters for
+-- a lock, thirty other locks of a session; the line of the next one counts it and all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
-    WITH known AS MATERIALIZED (SELECT * FROM advisory._entry WHERE kind IS NOT NULL),
+    WITH known AS MATERIALIZED (SELECT * FROM _entry WHERE kind IS NOT NULL),
     every_one AS (
         SELECT lock, slot, CASE kind WHEN 'lease' THEN kind ELSE mode END AS mode, pid, who, state,
-               granted, is_waiting, wait_start, waited, session, tag
-        FROM known
+               granted, is_waiting, wait_start, waited, session, tag FROM known
         UNION ALL
         -- Leases that nobody waits for count as those of one session.
         SELECT lock, NULL, 'lease', NULL, owner, state, true, false, NULL, NULL, 0, NULL
-        FROM (SELECT * FROM advisory._shown_leases WHERE state <> 'expired' LIMIT 10000) AS l
+        FROM (SELECT * FROM _shown_leases WHERE state <> 'expired' LIMIT 10000) AS l
         WHERE ('lease ' || queue IN (SELECT tag FROM known)) IS NOT TRUE),
     entry AS (
-        SELECT *,
-               CASE WHEN NOT granted THEN 1
-                    WHEN bool_or(NOT granted) OVER same THEN 2
-                    ELSE 3 END AS rank,
+        SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER same THEN 2
+                       ELSE 3 END AS rank,
                CASE WHEN granted THEN session::text ELSE tag END AS crowd,
-               coalesce(wait_start, min(wait_start) OVER same) AS start,
-               CASE WHEN NOT granted
-                    THEN array_remove(
-                        array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, session)
-               END AS pids
-        FROM every_one
-        WINDOW same AS (PARTITION BY tag)),
+               coalesce(wait_start, min(wait_start) OVER same) AS start, CASE WHEN NOT granted
+                    THEN array_remove(array_agg(greatest(session, 0)) FILTER (WHERE granted)
+                                          OVER same, session) END AS pids
+        FROM every_one WINDOW same AS (PARTITION BY tag)),
     placed AS (
-        SELECT *,
-               CASE rank WHEN 1 THEN 10 WHEN 3 THEN 30 END AS most,
+        SELECT *, CASE rank WHEN 1 THEN 10 WHEN 3 THEN 30 END AS most,
                count(*) OVER (PARTITION BY rank, crowd) AS total,
                row_number() OVER (PARTITION BY rank, crowd ORDER BY start, lock, pid) AS place
         FROM entry)
     SELECT CASE WHEN place > most THEN format('(%s more)', total - most)
                 ELSE regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') END AS lock,
-           slot, mode, pid,
-           regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
+           slot, mode, pid, regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
            CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END AS state,
-           date_trunc('second', waited) AS waiting,
-           NULL::interval AS held,
+           date_trunc('second', waited) AS waiting, NULL::interval AS held,
            nullif(concat(array_to_string(pids[:3], ','),
                          ' +' || nullif(greatest(cardinality(pids), 3) - 3, 0)), '') AS blocked_by
-    FROM placed
-    WHERE rank = 2 OR place <= most + 1
+    FROM placed WHERE rank = 2 OR place <= most + 1
     ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place;
-COMMENT ON VIEW advisory.activity IS
-    'waiters for advisory locks, their blockers, and all other holders';
-CREATE OR REPLACE FUNCTION advisory._terminate(
-    namespace text, name text, key bigint, pid integer, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE
-    deadline timestamptz
-        := clock_timestamp() + advisory._milliseconds(timeout) * interval '1 ms';
-BEGIN
-    PERFORM advisory._check(pid::text, 'pid');
-    IF NOT EXISTS (SELECT FROM advisory._holders_of(namespace, name, key) AS h
+COMMENT ON VIEW activity IS 'waiters for advisory locks, their blockers, and all other holders';
+CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bigint, pid integer,
+    timeout interval) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
+DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * interval '1 ms'; BEGIN
+    PERFORM _check(pid::text, 'pid');
+    IF NOT EXISTS (SELECT FROM _holders_of(namespace, name, key) AS h
                    WHERE granted AND h.pid = _terminate.pid) THEN
         RAISE WARNING
             'PID % does not hold advisory lock "%", nor a slot of the semaphore of that name',
-            pid, advisory._display(namespace, coalesce(name, key::text));
+            pid, _display(namespace, coalesce(name, key::text));
         RETURN false;
     END IF;
     IF NOT pg_terminate_backend(pid) OR timeout = '0' THEN
@@ -2171,38 +1632,28 @@ BEGIN
     WHILE EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = _terminate.pid) LOOP
         IF clock_timestamp() >= deadline THEN
             RAISE WARNING 'backend with PID % did not terminate within % milliseconds',
-                pid, advisory._milliseconds(timeout);
+                pid, _milliseconds(timeout);
             RETURN false;
         END IF;
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
     END LOOP;
-    RETURN true;
-END $$;
-
+    RETURN true; END $$;
 ---- The lock table
 -- The server's own formula for what surely fits.  How much more does before 19 cannot be seen.
 CREATE OR REPLACE VIEW advisory.pressure AS
-    SELECT CASE WHEN percent >= 75 THEN 'critical'
-                WHEN percent >= 50 THEN 'warning'
-                ELSE 'ok' END AS status,
-           CASE WHEN fixed > 0 THEN percent END AS percent_used,
-           fixed - locks AS headroom,
-           locks AS locks_used,
-           fixed AS locks_estimated,
-           guaranteed AS locks_guaranteed,
-           percent AS percent_of_guaranteed,
-           holders AS holders_used,
-           2 * guaranteed AS holders_guaranteed,
-           greatest(per_process,
+    SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END
+               AS status, CASE WHEN fixed > 0 THEN percent END AS percent_used,
+           fixed - locks AS headroom, locks AS locks_used, fixed AS locks_estimated,
+           guaranteed AS locks_guaranteed, percent AS percent_of_guaranteed,
+           holders AS holders_used, 2 * guaranteed AS holders_guaranteed, greatest(per_process,
                     CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
                AS recommended_max_locks_per_transaction,
-           fixed IS NOT NULL AS exact,
-           2 * fixed AS holders_estimated
+           fixed IS NOT NULL AS exact, 2 * fixed AS holders_estimated
     FROM (SELECT count(DISTINCT tag) AS locks,
                  count(DISTINCT (tag, pid, virtualtransaction)) AS holders
-          FROM pg_locks,
-               LATERAL (SELECT (locktype, database, relation, page, tuple, virtualxid,
-                                transactionid, classid, objid, objsubid)::text) AS t (tag)
+          FROM pg_locks, LATERAL (
+              SELECT (locktype, database, relation, page, tuple, virtualxid, transactionid, classid,
+                      objid, objsubid)::text) AS t (tag)
           WHERE NOT fastpath AND mode <> 'SIReadLock') AS used,
          (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
                  sum(coalesce(current_setting(s, true),
@@ -2210,29 +1661,23 @@ CREATE OR REPLACE VIEW advisory.pressure AS
                      + 1 + current_setting('server_version_num')::integer / 170000 AS processes
           FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,'
                       'max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
-         LATERAL (SELECT per_process * processes AS guaranteed) AS size,
+         LATERAL (SELECT per_process * processes) AS g (guaranteed),
          LATERAL (SELECT CASE WHEN current_setting('server_version_num')::integer >= 190000
-                              THEN guaranteed END AS fixed) AS f,
-         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
-                             ::double precision AS percent) AS fullness;
+                              THEN guaranteed END,
+                         round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
+                             ::double precision) AS f (fixed, percent);
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
-
 ---- The public functions of names and keys
 DO $do$
-DECLARE
-    f record;
-    form record;
-BEGIN
+DECLARE f record; form record; BEGIN
     FOR f IN
         -- Signature, result, what it calls, comment.  A line with %s stands for four functions:
         -- those of the lists beneath.  In its call, %1$L says whether it is an error if the lock is
         -- not free, and %2$L whether the lock is for the transaction.  The planner inlines an
         -- expression: so locks are taken and released here, and only what is rare calls a function.
-        -- Lines that begin with a blank go on with the one above.
-        SELECT format(w[1], try || xact, timeout) AS signature,
-               w[2] AS result,
-               format(w[3], must, is_xact, xact) AS call,
-               format(w[4], scope, ending) AS comment
+        -- Lines that begin with a blank go on with the one above.  Names with _ get their schema.
+        SELECT format(w[1], try || xact, timeout) AS signature, w[2] AS result,
+               format(w[3], must, is_xact, xact) AS call, format(w[4], scope, ending) AS comment
         FROM regexp_split_to_table(trim(E'\n' FROM $list$
 +%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
     | coalesce(
@@ -2240,98 +1685,83 @@ BEGIN
                     OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' OR <bad label> THEN NULL
                ELSE pg_catalog.pg_try_advisory_%3$slock<mode>(advisory.key(namespace, name)) END
           OR CASE WHEN NOT %1$L AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
-          advisory._lock(
-              %1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
+          _lock(%1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
     | take an exclusive %s-level lock%s
 %slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
-    | advisory._take_all(%L, %L, namespace, names, timeout)
-    | lock all of the list for the %s%s
+    | _take_all(%L, %L, namespace, names, timeout) | lock all of the list for the %s%s
 %slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text
-    | taken::pg_catalog.text
-      FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted)
+    | taken::pg_catalog.text FROM _try_any(%2$L, namespace, names, false, NULL, wanted)
     | lock up to wanted of the list that are free, for the %s
 %sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer
-    | (advisory._acquire(%L, %L, namespace, name, slots, 1, timeout))[1]
-    | take a slot for the %s%s
+    | (_acquire(%L, %L, namespace, name, slots, 1, timeout))[1] | take a slot for the %s%s
 %sacquire_many(namespace text, name text, slots integer, wanted integer,
     timeout interval DEFAULT %s) | integer[]
-    | advisory._acquire(%L, %L, namespace, name, slots, wanted, timeout)
-    | take several slots for the %s%s
+    | _acquire(%L, %L, namespace, name, slots, wanted, timeout) | take several slots for the %s%s
 %sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
     | TABLE (name text, slot integer)
-    | taken::pg_catalog.text, slot
-      FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted)
+    | taken::pg_catalog.text, slot FROM _try_any(%2$L, namespace, names, true, slots, wanted)
     | take a slot of up to wanted names that have one, for the %s
 +await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL
-    | advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
+    | _await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
     | take an exclusive session-level lock, waiting without a snapshot
 await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL,
               INOUT slot integer DEFAULT NULL) | CALL
-    | advisory._await(NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots,
-                      timeout, slot)
+    | _await(NULL, namespace, name, _slot_key(namespace, name, 0), slots, timeout, slot)
     | take a slot of a semaphore, waiting without a snapshot
 +unlock(namespace text, name text) | boolean
-    | CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace, name)) THEN true
-           ELSE advisory._unlock(false, namespace, name, advisory.key(namespace, name)) END
+    | CASE WHEN _unlock_quietly(false, advisory.key(namespace, name)) THEN true
+           ELSE _unlock(false, namespace, name, advisory.key(namespace, name)) END
     | release one exclusive session-level hold; false if there is none
-unlock_all(namespace text, name text) | integer
-    | advisory._unlock_all(namespace, ARRAY[name], false)
+unlock_all(namespace text, name text) | integer | _unlock_all(namespace, ARRAY[name], false)
     | release every session-level hold of the lock, in both modes
-unlock_all(namespace text, names text[]) | integer
-    | advisory._unlock_all(namespace, names, true)
+unlock_all(namespace text, names text[]) | integer | _unlock_all(namespace, names, true)
     | release every session-level hold of each lock in the list
-+holds(namespace text, name text) | boolean
-    | advisory._is_held(advisory.key(namespace, name), true)
++holds(namespace text, name text) | boolean | _is_held(advisory.key(namespace, name), true)
     | does this session hold the lock, in any mode and scope?
-+is_locked(namespace text, name text) | boolean
-    | advisory._is_held(advisory.key(namespace, name), false)
++is_locked(namespace text, name text) | boolean | _is_held(advisory.key(namespace, name), false)
     | does any session hold the lock: an observation, never a guard
 +holders(namespace text, name text) | holders
-    | * FROM advisory._holders_of(namespace, name, advisory.key(namespace, name))
+    | * FROM _holders_of(namespace, name, advisory.key(namespace, name))
     | sessions that hold the lock, or a slot of this name, or wait for it
 +terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean
-    | advisory._terminate(namespace, name, advisory.key(namespace, name), pid, timeout)
+    | _terminate(namespace, name, advisory.key(namespace, name), pid, timeout)
     | end a session if it still holds the lock, or a slot, of this name
 claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL) | timestamptz
-    | (advisory._request_claim(namespace, name, every, window_start, time_zone, false, false)).claim
+    | (_request('claim', namespace, name, every, NULL, window_start, time_zone)).result
     | claim a window of time once: the window, or NULL if it is claimed
 claim_apart(namespace text, name text, apart interval) | timestamptz
-    | (advisory._request_claim(namespace, name, apart, NULL, NULL, false, true)).claim
+    | (_request('claim_apart', namespace, name, apart)).result
     | claim now: the time, or NULL if the last claim is younger than apart
-token(namespace text, name text) | bigint
-    | advisory._token(false, namespace, name, NULL, NULL)
+token(namespace text, name text) | bigint | _token(false, namespace, name, NULL, NULL)
     | fencing token for a lock that this session holds exclusively
-token(namespace text, name text, slot integer) | bigint
-    | advisory._token(true, namespace, name, NULL, slot)
+token(namespace text, name text, slot integer) | bigint | _token(true, namespace, name, NULL, slot)
     | fencing token for a slot of this session
-token_key(key bigint) | bigint
-    | advisory._token(NULL, NULL, NULL, key, NULL)
+token_key(key bigint) | bigint | _token(NULL, NULL, NULL, key, NULL)
     | fencing token for the lock of this key, which this session holds
 %slease(namespace text, name text, ttl interval, timeout interval DEFAULT %s,
     owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
     OUT token bigint, OUT expires_at timestamptz) | record
-    | * FROM advisory._lease(%L, namespace, name, ttl, timeout, owner, lock_delay)
+    | * FROM _lease(%L, namespace, name, ttl, timeout, owner, lock_delay)
     | take a lease, which outlives the session
 await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL,
     owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
     INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL) | CALL
-    | advisory._await_lease(namespace, name, ttl, timeout, owner, lock_delay, token, expires_at)
+    | _await_lease(namespace, name, ttl, timeout, owner, lock_delay, token, expires_at)
     | take a lease, waiting without a snapshot, or error 55P03
 renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL) | timestamptz
-    | (advisory._request_lease('renew', namespace, name, token, ttl)).expires_at
+    | (_request('renew', namespace, name, ttl, token)).result
     | renew a lease of this role: when it expires, or NULL if it is lost
 end_lease(namespace text, name text, token bigint) | boolean
-    | (advisory._request_lease('end', namespace, name, token)).expires_at IS NOT NULL
+    | (_request('end', namespace, name, NULL, token)).result IS NOT NULL
     | end a lease of this role: false if it is lost
 check_lease(namespace text, name text, token bigint) | boolean
-    | (advisory._request_lease('check', namespace, name, token)).expires_at IS NOT NULL
+    | (_request('check', namespace, name, NULL, token)).result IS NOT NULL
     | true if the lease of this role has this token, or error 55000
 break_lease(namespace text, name text, token bigint DEFAULT NULL) | boolean
     | advisory.break_lease(namespace, name, token)
     | end the lease of any owner, or only the one with this token
-key(namespace text, name text) | bigint
-    | advisory.key(namespace, name)
+key(namespace text, name text) | bigint | advisory.key(namespace, name)
     | key of a namespace and a name
 release(namespace text, name text, slot integer DEFAULT NULL) | boolean
     | advisory.release(namespace, name, slot)
@@ -2350,15 +1780,13 @@ run(namespace text, name text, command text, timeout interval DEFAULT '0',
     once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL, apart interval DEFAULT NULL) | CALL
     | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window,
-        time_zone, apart)
-    | run a command while holding a lock or slot, once_per window, or apart
+        time_zone, apart) | run a command while holding a lock or slot, once_per window, or apart
 $list$), E'\n(?! )') AS given,
              -- A line with + stands for a function by key, too, with a label if it takes a lock.
              LATERAL (
-                 SELECT ltrim(given, '+')
-                 UNION ALL
-                 SELECT regexp_replace(replace(replace(replace(replace(replace(
-                     ltrim(given, '+'), '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
+                 SELECT ltrim(given, '+') UNION ALL SELECT regexp_replace(
+                     replace(replace(replace(replace(replace(ltrim(given, '+'),
+                     '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
                      '(namespace text, name text', '_key(key bigint'),
                      'namespace, name, advisory', 'NULL, NULL, advisory'),
                      'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
@@ -2367,31 +1795,26 @@ $list$), E'\n(?! )') AS given,
                  WHERE given LIKE '+%') AS k (exclusive),
              -- A line for exclusive mode stands for shared mode, too.
              LATERAL (
-                 SELECT exclusive
-                 UNION ALL
-                 SELECT regexp_replace(
-                     regexp_replace(replace(replace(exclusive, 'false,', 'true,'),
-                                            '<mode>', '_shared'),
-                                    '(_key)?\(', '_shared\1('),
-                     'n? exclusive', ' shared')
+                 SELECT exclusive UNION ALL SELECT regexp_replace(regexp_replace(replace(replace(
+                     exclusive, 'false,', 'true,'), '<mode>', '_shared'),
+                     '(_key)?\(', '_shared\1('), 'n? exclusive', ' shared')
                  WHERE exclusive LIKE '% exclusive %') AS m (line),
-             LATERAL regexp_split_to_array(regexp_replace(replace(replace(
-                 line, ' OR <bad label>', ''), '<mode>', ''), '\s+', ' ', 'g'), ' \| ') AS w,
+             LATERAL regexp_split_to_array(regexp_replace(regexp_replace(replace(replace(
+                 line, ' OR <bad label>', ''), '<mode>', ''), '\s+', ' ', 'g'),
+                 '\m_', 'advisory._', 'g'), ' \| ') AS w,
              (VALUES ('', 'NULL', true, ': true, or error 55P03'),
-                     ('try_', '''0''', false, ' if it is free within timeout')
-             ) AS t (try, timeout, must, ending),
-             (VALUES ('', false, 'session'), ('xact_', true, 'transaction')
-             ) AS s (xact, is_xact, scope)
+                     ('try_', '''0''', false, ' if it is free within timeout'))
+                 AS t (try, timeout, must, ending),
+             (VALUES ('', false, 'session'), ('xact_', true, 'transaction'))
+                 AS s (xact, is_xact, scope)
         WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN try = 'try_'
                    WHEN line LIKE '\%slease(%' THEN xact = ''
-                   WHEN line LIKE '\%s%' THEN true
-                   ELSE try || xact = '' END
+                   WHEN line LIKE '\%s%' THEN true ELSE try || xact = '' END
     LOOP
         -- Every function of a name is there for bigint and uuid, too, and every function of a list
         -- for lists of these.  A list that a driver sends without a type arrives as text.
         FOR form IN
-            SELECT type,
-                   CASE type WHEN 'text' THEN 'name text' ELSE 'id ' || type END AS element,
+            SELECT type, CASE type WHEN 'text' THEN 'name text' ELSE 'id ' || type END AS element,
                    replace(f.signature, old, format(arguments, type)) AS signature,
                    replace(regexp_replace(f.call, '\mnames?\M', value, 'g'),
                            'taken::pg_catalog.text', 'taken::pg_catalog.' || type) AS call,
@@ -2401,10 +1824,8 @@ $list$), E'\n(?! )') AS given,
             FROM (VALUES
                 ('key bigint', 'key bigint', 'name', '{text}'),
                 ('name text', 'name text', 'name', '{text}'),
-                ('name text', 'id %s',
-                 'coalesce(id::pg_catalog.text, (advisory._check_list('
-                 'namespace, ARRAY[id::pg_catalog.text], ''id''))[1])',
-                 '{int8,uuid}'),
+                ('name text', 'id %s', 'coalesce(id::pg_catalog.text, (advisory._check_list('
+                 'namespace, ARRAY[id::pg_catalog.text], ''id''))[1])', '{int8,uuid}'),
                 ('names text[]', 'names text[]', 'names', '{text}'),
                 ('names text[]', 'names text', 'names::pg_catalog.text[]', '{text}'),
                 ('names text[]', 'ids %s[]',
@@ -2420,88 +1841,60 @@ $list$), E'\n(?! )') AS given,
             ELSIF form.is_new THEN
                 EXECUTE format(
                     'CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql %s AS %L',
-                    form.signature,
-                    CASE f.result
-                        WHEN 'holders'
-                        THEN pg_get_function_result('advisory._holders_of'::regproc)
-                        ELSE replace(replace(f.result, 'SETOF text', 'SETOF ' || form.type),
-                                     'name text', form.element) END,
+                    form.signature, CASE WHEN f.result = 'holders'
+                         THEN pg_get_function_result('_holders_of'::regproc)
+                         ELSE replace(replace(f.result, 'SETOF text', 'SETOF ' || form.type),
+                                      'name text', form.element) END,
                     CASE WHEN f.signature LIKE 'key(%' THEN 'IMMUTABLE PARALLEL SAFE'
-                         ELSE 'COST 1000' END,
-                    'SELECT ' || form.call);
+                         ELSE 'COST 1000' END, 'SELECT ' || form.call);
             END IF;
             EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L',
                            regexp_replace(form.signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
         END LOOP;
     END LOOP;
     -- The path of the functions in PL/pgSQL.
-    FOR f IN
-        SELECT oid::regprocedure AS name FROM pg_proc
+    FOR f IN SELECT oid::regprocedure AS name FROM pg_proc
         WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
             AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
             AND (proname, pronargs) NOT IN (('key', 2), ('_slot_key', 3), ('_unlock_quietly', 2))
     LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, advisory, pg_temp', f.name);
     END LOOP;
-    -- The triggers of requests, in the order of their names.
-    FOR f IN
-        SELECT v.of_view, v.serves
-        FROM (VALUES ('_claim_request', '_serve_claim'), ('_lease_request', '_serve_lease'))
-            AS v (of_view, serves)
-        WHERE NOT EXISTS (SELECT FROM pg_trigger
-                          WHERE tgrelid = ('advisory.' || v.of_view)::regclass)
-    LOOP
-        EXECUTE format('CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory.%1$s
-                            FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
-                        CREATE TRIGGER serve INSTEAD OF INSERT ON advisory.%1$s
-                            FOR EACH ROW EXECUTE FUNCTION advisory.%2$s()', f.of_view, f.serves);
-    END LOOP;
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'advisory._request'::regclass) THEN
+        CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory._request
+            FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
+        CREATE TRIGGER serve INSTEAD OF INSERT ON advisory._request
+            FOR EACH ROW EXECUTE FUNCTION advisory._serve_request();
+    END IF;
 END $do$;
-
 ---- Privileges
--- Default privileges do not apply: who has TRIGGER could attach functions, and who has INSERT could
--- claim windows of others.  What the owner has granted since is kept.
+-- Default privileges do not apply: with INSERT or TRIGGER a role could claim in the name of others.
+-- What the owner has granted since is kept.
 DO $$
-DECLARE
-    granted record;
-BEGIN
-    FOR granted IN
-        SELECT object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee
-        FROM (SELECT 'TABLE ' || oid::regclass, oid, relowner, relacl, relnamespace FROM pg_class
-              UNION ALL
-              SELECT 'ROUTINE ' || oid::regprocedure, oid, proowner, proacl, pronamespace
-              FROM pg_proc
-              UNION ALL
-              SELECT 'SCHEMA ' || nspname, oid, nspowner, nspacl, oid FROM pg_namespace)
-            AS o (object, oid, owner, privileges, namespace), aclexplode(privileges)
-        WHERE namespace = 'advisory'::regnamespace AND grantee <> owner
-            AND NOT (object LIKE 'ROUTINE %' AND grantee = 0)
+DECLARE changed record; BEGIN
+    FOR changed IN
+        WITH object (name, oid, owner, privileges, namespace) AS (
+            SELECT 'TABLE ' || oid::regclass, oid, relowner, relacl, relnamespace FROM pg_class
+            UNION ALL
+            SELECT 'ROUTINE ' || oid::regprocedure, oid, proowner, proacl, pronamespace FROM pg_proc
+            UNION ALL SELECT 'SCHEMA advisory', oid, nspowner, nspacl, oid FROM pg_namespace)
+        SELECT c.command FROM object AS o, LATERAL (
+            SELECT format('REVOKE ALL ON %s FROM %s', name,
+                          CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+            FROM aclexplode(privileges)
+            WHERE grantee <> owner AND (grantee <> 0 OR name NOT LIKE 'ROUTINE%')
+            UNION ALL SELECT format('REVOKE ALL ON %s FROM PUBLIC', name)
+            WHERE name ~ 'ROUTINE .*\m(unclaim|break_lease|tokens_above)\('
+            UNION ALL SELECT format('GRANT INSERT, SELECT ON %s TO PUBLIC', name)
+            WHERE name ~ 'TABLE .*\m_request$') AS c (command)
+        WHERE namespace = 'advisory'::regnamespace
             AND (oid::text = ANY (string_to_array(
                 current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE
     LOOP
-        EXECUTE format('REVOKE ALL ON %s FROM %s', granted.object, granted.grantee);
-    END LOOP;
-    -- The owner can change that: then it stays so.
-    FOR granted IN
-        SELECT format(CASE WHEN object ~ '_request$' THEN 'GRANT INSERT, SELECT ON %s TO PUBLIC'
-                           ELSE 'REVOKE ALL ON FUNCTION %s FROM PUBLIC' END, object) AS done
-        FROM (SELECT oid::regclass::text, oid FROM pg_class
-              WHERE relnamespace = 'advisory'::regnamespace
-                  AND relname IN ('_claim_request', '_lease_request')
-              UNION ALL
-              SELECT oid::regprocedure::text, oid FROM pg_proc
-              WHERE pronamespace = 'advisory'::regnamespace
-                  AND proname IN ('unclaim', 'break_lease', 'tokens_above')) AS o (object, oid)
-        WHERE (oid::text = ANY (string_to_array(
-            current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE
-    LOOP
-        EXECUTE granted.done;
-    END LOOP;
-END $$;
+        EXECUTE changed.command;
+    END LOOP; END $$;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON
-    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
-    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure, advisory.leases,
-    advisory._shown_leases,
-    advisory._keys, advisory._uses, advisory._prepared, advisory._tree, advisory._sets TO PUBLIC;
+    key_labels, claims, known_keys, locks, semaphores, waits, blockers, activity, pressure, leases,
+    _shown_leases, _keys, _uses, _prepared, _tree, _sets TO PUBLIC;
 COMMIT;

@@ -39,7 +39,7 @@ $admin->shows(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname =
 
 $owner->shows(q{SELECT oid::regprocedure::text FROM pg_proc
     WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
-    AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)
+    AND NOT coalesce('search_path=pg_catalog, advisory, pg_temp' = ANY (proconfig), false)
         AND (proname ~ '^(_hash|_bytes|[^_].*)$'
              OR prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql'))
         AND regexp_replace(prosrc, 'OPERATOR\(pg_catalog\.[^)]+\)|coalesce\(|-16384', '', 'g')
@@ -155,7 +155,6 @@ my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
 # ---- An older file -------------------------------------------------------------------------------
 
 $owner->run(q(SELECT advisory.claim('older', 'a', '1 hour', '2026-01-01')),
-    'DROP VIEW advisory.claims', 'ALTER TABLE advisory._claims DROP every, DROP pid',
     map { "CREATE $_ LANGUAGE sql AS 'SELECT NULL::timestamptz'" }
         'FUNCTION advisory.claim(namespace text, name text, every interval,
             window_start timestamptz DEFAULT NULL) RETURNS timestamptz',
@@ -228,7 +227,9 @@ SKIP: {
     my $load = "psql -Xq -v ON_ERROR_STOP=1 -o /dev/null "
         . "-f '$FindBin::Bin/../../portable/advisory.sql' advisory_first_$$ 2>&1";
     local $ENV{PGOPTIONS} =
-        '-c client_min_messages=warning -c default_transaction_isolation=serializable';
+        '-c client_min_messages=warning -c default_transaction_isolation=serializable '
+        . '-c quote_all_identifiers=on -c standard_conforming_strings=off '
+        . '-c default_transaction_read_only=on';
     is(scalar `$load & $load & $load; wait`, '', 'one of several first loads waits for the other');
     session(database => "advisory_first_$$")->shows('SELECT advisory.edition()', 'portable',
         '... and it is installed');
@@ -279,8 +280,7 @@ like(install(), qr/^$/, '... and it can be installed again');
         aclexplode(privileges) WHERE namespace = to_regnamespace('advisory')
         AND (grantee = 'portable_other'::regrole
              OR grantee = 0 AND privilege_type NOT IN ('SELECT', 'USAGE', 'EXECUTE')
-                AND NOT (name IN ('_claim_request', '_lease_request')
-                    AND privilege_type = 'INSERT')));
+                AND NOT (name = '_request' AND privilege_type = 'INSERT')));
     $owner->run('DROP SCHEMA advisory CASCADE',
         (map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC');
@@ -289,10 +289,10 @@ like(install(), qr/^$/, '... and it can be installed again');
     $owner->run('GRANT SELECT ON advisory.fences TO portable_other');
     is(install(), '', '... nor when it is run again');
     $owner->shows($GRANTS, 1, '... which keeps what the owner has granted');
-    my $MAY_CLAIM = q(SELECT has_table_privilege('portable_other', 'advisory._claim_request',
+    my $MAY_CLAIM = q(SELECT has_table_privilege('portable_other', 'advisory._request',
         'INSERT'));
     $owner->shows($MAY_CLAIM, 1, 'every role may claim');
-    $owner->run('REVOKE INSERT ON advisory._claim_request FROM PUBLIC');
+    $owner->run('REVOKE INSERT ON advisory._request FROM PUBLIC');
     my $MAY_BREAK = q(SELECT has_function_privilege('portable_other',
         'advisory.break_lease(text, text, bigint)', 'EXECUTE'));
     $owner->shows($MAY_BREAK, 0, '... but not break leases');
@@ -300,11 +300,15 @@ like(install(), qr/^$/, '... and it can be installed again');
     is(install(), '', 'unless the owner has decided otherwise');
     $owner->shows("$MAY_CLAIM UNION ALL $MAY_BREAK", [ 0, 1 ], '... for good');
     $owner->run('REVOKE EXECUTE ON FUNCTION advisory.break_lease(text, text, bigint) FROM PUBLIC');
-    # An older file: roles of claims by name, fewer columns of holders().
+    # An older file: fewer columns of holders(), and requests by other views.
     my $claim = q(SELECT advisory.claim('older', 'file', '1 day'));
-    $owner->run($claim, 'DROP VIEW advisory.claims',
-        'ALTER TABLE advisory._claims ALTER role TYPE text USING role::regrole::text,
-            DROP COLUMN every, DROP COLUMN pid',
+    $owner->run($claim, 'CREATE VIEW advisory._claim_request AS SELECT 1 AS one',
+        'CREATE FUNCTION advisory._serve_claim() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+            AS $$ BEGIN RETURN NEW; END $$',
+        'CREATE TRIGGER serve INSTEAD OF INSERT ON advisory._claim_request FOR EACH ROW
+            EXECUTE FUNCTION advisory._serve_claim()',
+        'REVOKE ALL ON advisory._claim_request FROM PUBLIC, portable_other',
+        'REVOKE ALL ON FUNCTION advisory._serve_claim FROM portable_other',
         'DROP FUNCTION advisory.claim(text, text, interval, timestamptz, text)',
         'CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
                 window_start timestamptz DEFAULT NULL)
@@ -321,10 +325,9 @@ like(install(), qr/^$/, '... and it can be installed again');
     is(install(), '', 'a newer file is installed over an older one');
     $owner->shows($GRANTS, 1, '... and default privileges do not apply to what is new');
     $owner->shows($claim, 'NULL', '... its claims stay');
-    $owner->shows(q(SELECT to_regproc('advisory._finish_claim')), 'NULL',
-        '... and no function that served every role');
-    $owner->shows('SELECT role::regrole FROM advisory._claims', 'portable_owner',
-        '... and belong to the same roles');
+    $owner->shows(q(SELECT to_regproc('advisory._finish_claim'),
+            to_regproc('advisory._serve_claim'), to_regclass('advisory._claim_request')),
+        'NULL|NULL|NULL', '... and no function that served every role');
     $owner->run((map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM portable_other" } @defaults),
         'ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM PUBLIC');
 }

@@ -150,10 +150,9 @@ BEGIN
     INSERT INTO lair.loot
         SELECT acts.place, session_user, namespace || '/' || name FROM advisory.claims;
     PERFORM advisory.claim('lair', place, '1 hour');
-    PERFORM advisory._request_claim('victim', 'open', NULL, NULL, NULL, true, false, claimed_at)
-        FROM advisory.claims;
-    INSERT INTO advisory._claim_request (asked_by, namespace, name, every, is_for_run, is_apart)
-        VALUES (10, 'lair', place || ' by hand', '1 us', false, true);
+    PERFORM advisory._request('finish', 'victim', 'open', NULL, NULL, claimed_at) FROM advisory.claims;
+    INSERT INTO advisory._request (asked_by, what, namespace, name, length)
+        VALUES (10, 'claim_apart', 'lair', place || ' by hand', '1 us');
     RETURN place;
 END $$;
 CREATE FUNCTION lair.in_index(place text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
@@ -174,14 +173,15 @@ $look->shows(q(SELECT count(DISTINCT place), bool_and(session <> 'jobs_other'),
         count(*) FILTER (WHERE name ~ '^victim') FROM lair.loot), '2|1|0',
     '... it sees no more than else');
 claim_is('open', '1|0', '... and ends no job of others');
-$look->run(q(SELECT advisory._request_claim('victim', 'open', NULL, NULL, NULL, true, false,
-    claimed_at) FROM advisory._claims WHERE name = 'open'));
+$look->run(q(SELECT advisory._request('finish', 'victim', 'open', NULL, NULL, claimed_at)
+    FROM advisory._claims WHERE name = 'open'));
 claim_is('open', '1|1', '... whose owner does');
-$other->run('CREATE TABLE lair.request (LIKE advisory._claim_request)',
+$other->run('CREATE TABLE lair.request (LIKE advisory._request)',
     'CREATE TRIGGER forged BEFORE INSERT ON lair.request FOR EACH ROW
-        EXECUTE FUNCTION advisory._serve_claim()');
-$other->fails(q(INSERT INTO lair.request (asked_by, namespace, name, every)
-    VALUES (10, 'victim', 'forged', '1 h')), '39P01', 'no other table fires what serves a claim');
+        EXECUTE FUNCTION advisory._serve_request()');
+$other->fails(q(INSERT INTO lair.request (asked_by, what, namespace, name, length)
+    VALUES (10, 'claim', 'victim', 'forged', '1 h')), '39P01',
+    'no other table fires what serves a claim');
 # A role by its number, not by its name.
 $look->run('CREATE ROLE jobs_before', 'SET ROLE jobs_before');
 session()->run('ALTER ROLE jobs_before RENAME TO jobs_after', 'CREATE ROLE jobs_before');
@@ -310,7 +310,7 @@ $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text))
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
     'off,off', 'only the claim is committed synchronously');
 $one->run('BEGIN',
-    q(SELECT advisory._request_claim('jobs', 'level', '1 us', NULL, NULL, true, false)));
+    q(SELECT advisory._request('run', 'jobs', 'level', '1 us')));
 $one->shows('SHOW synchronous_commit', 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 

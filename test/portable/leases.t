@@ -44,16 +44,18 @@ sub nothing_left ($what) {
     is($stranger->fails(q(SELECT advisory.lease('l', 'whose', '1 h', '0')), '55P03',
             'nor can they take it')->{detail} =~ s/until .*/until/sr, 'It is held until',
         '... and the error does not name the owner');
-    for my $call ("break_lease('l', 'whose')", 'tokens_above(1)', '_end_lease(1, 2, 3)') {
+    for my $call ("break_lease('l', 'whose')", 'tokens_above(1)',
+        "_end_lease('l', 'whose', 1, NULL)")
+    {
         $stranger->fails("SELECT advisory.$call", '42501', "$call is for the owner");
     }
     $stranger->fails($_, '42501', $_) for 'TABLE advisory._leases', 'DELETE FROM advisory._leases',
         q(SELECT setval('advisory._era', 1)), 'TABLE advisory._era';
-    $stranger->run("INSERT INTO advisory._lease_request (what, namespace, name, token, asked_by)
+    $stranger->run("INSERT INTO advisory._request (what, namespace, name, token, asked_by)
         SELECT 'end', 'l', 'whose', $token, oid FROM pg_roles WHERE rolname = 'lessee'");
-    $stranger->run('CREATE TEMP TABLE forged (LIKE advisory._lease_request)',
+    $stranger->run('CREATE TEMP TABLE forged (LIKE advisory._request)',
         'CREATE TRIGGER forged BEFORE INSERT ON forged FOR EACH ROW
-            EXECUTE FUNCTION advisory._serve_lease()');
+            EXECUTE FUNCTION advisory._serve_request()');
     $stranger->fails("INSERT INTO forged (what, namespace, name, token, asked_by)
         VALUES ('end', 'l', 'whose', $token, 10)", '39P01', 'no other table fires what serves it');
     my $member = session(role => 'member');
