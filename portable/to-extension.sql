@@ -13,9 +13,11 @@
 --
 -- What depends on the schema, such as a trigger that calls advisory.fenced(), must be dropped
 -- before, and created again afterwards.
-BEGIN;
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;   -- It copies what is committed while it waits.
 SET LOCAL lock_timeout = '5s';   -- Others cannot use the schema while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL standard_conforming_strings = on;
+SET LOCAL quote_all_identifiers = off;
 
 DO $$
 BEGIN
@@ -107,10 +109,21 @@ INSERT INTO advisory.key_labels (key, key1, key2, label, note)
 
 DO $$
 DECLARE
-    -- Of those that were checked, of leases, and of the era.
-    highest bigint := greatest((SELECT max(token) FROM advisory.fences),
-                               (SELECT max(token) FROM ONLY advisory_portable._leases),
-                               pg_sequence_last_value('advisory_portable._era') >> 50 << 50);
+    -- Of those that were checked, of leases, and of the era.  Every role can check a token that
+    -- would use up all eras: what is above the half of them does not count.
+    highest bigint := greatest(
+        (SELECT max(token) FROM advisory.fences WHERE token >> 50 < 4096),
+        (SELECT max(token) FROM ONLY advisory_portable._leases WHERE token >> 50 < 4096),
+        pg_sequence_last_value('advisory_portable._era') >> 50 << 50);
+    -- What the portable edition has made, besides the names of the extension.
+    own text[] := '{_acquire,_await,_await_lease,_begin_job,_bytes,_can_lock,_check,_check_list,
+        _check_slot,_claim_window,_claims,_deadline,_display,_edges,_end_claim,_end_lease,_entries,
+        _entry,_era,_expiry,_hash,_here,_holders,_holders_of,_is_held,_keys,_lease,_lease_length,
+        _lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,_microseconds,
+        _milliseconds,_most,_no_key,_pause,_prepared,_printable,_raise_not_available,_raise_taken,
+        _request,_require,_serve_request,_server,_server_began,_sets,_shown_leases,_sign_request,
+        _slot_key,_take,_take_all,_take_lease,_take_slots,_terminate,_token,_tree,_try_any,
+        _try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_window,_window_at}';
     one text;
     was_dropped boolean := true;
     objects text;
@@ -143,16 +156,16 @@ BEGIN
                                        ELSE 'TABLE' END, relname)
             FROM pg_class AS c
             WHERE relnamespace = 'advisory_portable'::regnamespace AND relkind IN ('v', 'r', 'S')
-                AND (relname LIKE '\_%'
+                AND (relname = ANY (own)
                      OR to_regclass(format('advisory.%I', relname)) IS NOT NULL)
             UNION ALL
             SELECT 'ROUTINE ' || oid::regprocedure
             FROM pg_proc AS p
             WHERE pronamespace = 'advisory_portable'::regnamespace
-                AND (proname LIKE '\_%'
-                     OR EXISTS (SELECT FROM pg_proc
-                                WHERE proname = p.proname
-                                    AND pronamespace = 'advisory'::regnamespace))
+                AND (proname = ANY (own)
+                     OR EXISTS (SELECT FROM pg_proc AS e
+                                WHERE pronamespace = 'advisory'::regnamespace
+                                    AND (e.proname, e.proargtypes) = (p.proname, p.proargtypes)))
         LOOP
             BEGIN
                 EXECUTE 'DROP ' || one;

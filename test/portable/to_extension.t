@@ -213,11 +213,40 @@ is(session(database => $empty)->value(q(SELECT to_regnamespace('advisory'))), un
 # Tokens of the extension are greater than those that were checked before.
 my $great = "advisory_great_$$";
 my $great_owner = create_portable_database(name => $great, aside => 1);
-$great_owner->run(q(SELECT advisory.check_token('move', 'file', 5000000000000000000)));
-is(move($great, $ENV{PGUSER}), '', 'with a great token, as a superuser');
+$great_owner->run(q(SELECT advisory.check_token('move', 'file', 4000000000000000000)),
+    q(SELECT advisory.check_token('move', 'rubbish', 9223372036854775807)),
+    'CREATE TABLE advisory._keep (n int)', 'CREATE FUNCTION advisory._mine() RETURNS int
+        LANGUAGE sql AS \'SELECT 1\'', 'CREATE FUNCTION advisory.lock(text[]) RETURNS int
+        LANGUAGE sql AS \'SELECT 1\'', 'CREATE TABLE advisory.xorders (n int)');
+# What a DBA may have set for all.
+$admin->run(map { qq(ALTER DATABASE "$great" SET $_) } 'standard_conforming_strings = off',
+    'quote_all_identifiers = on', q(default_transaction_isolation = 'repeatable read'),
+    'default_transaction_read_only = on');
+my $others = move($great, $ENV{PGUSER});
+like($others, qr/ \Q$_\E depends /, "what others made stays: $_")
+    for 'table advisory_portable._keep', 'table advisory_portable.xorders',
+    'function advisory_portable._mine()', 'function advisory_portable.lock(text[])';
+$great_owner->run('DROP TABLE advisory._keep, advisory.xorders',
+    'DROP FUNCTION advisory._mine(), advisory.lock(text[])');
+# What is committed while it waits goes along.
+my $late = session(database => $great);
+$late->run('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    q(SELECT advisory.lease('move', 'late', '1 hour'), advisory.claim('move', 'late', '1 day')));
+{
+    local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
+    open my $moving, '-|', "psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -f '$FILE' '$great' 2>&1"
+        or die "$!\n";
+    $admin->wait_until('it waits', q(SELECT count(*) FROM pg_stat_activity
+        WHERE datname = ? AND wait_event_type = 'Lock'), $great);
+    $late->run('COMMIT');
+    is(join('', <$moving>), '', 'with a great token, as a superuser');
+    close $moving;
+}
+$admin->run(qq(ALTER DATABASE "$great" RESET ALL));
 session(database => $great)->shows(q(SELECT advisory.lock('move', 'file')
-        AND advisory.check_token('move', 'file', advisory.token('move', 'file'))), 1,
-    '... new tokens are greater');
+        AND advisory.check_token('move', 'file', advisory.token('move', 'file')),
+        advisory.try_lease('move', 'late', '1 h'), advisory.claim('move', 'late', '1 day')),
+    '1|(,)|NULL', '... new tokens are greater, and what was committed meanwhile is there');
 my $era = "advisory_era_$$";
 create_portable_database(name => $era, aside => 1)
     ->run(q(SELECT advisory.tokens_above((7::bigint << 50) + 1)));
