@@ -149,7 +149,7 @@ run_under() {
 stage_extension() {
     local log=$server_dir/build.log
     # The bitcode is for the JIT compiler only, and takes as long as the rest; `make deb` and `make install` build it.
-    if ! with_llvm=${with_llvm:-no} run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
+    if ! run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
         grep -vE '^[^ ]*(g\+\+|gcc|clang)[^ ]* -' "$log" >&2 || true
         die "the extension could not be built"
     fi

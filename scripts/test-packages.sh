@@ -254,7 +254,7 @@ install_rpm() {
 }
 
 installed_by_make() {
-    with_llvm=no run_make install DESTDIR="$work/made" >"$work/make.log" 2>&1 || cat "$work/make.log"
+    run_make install DESTDIR="$work/made" >"$work/make.log" 2>&1 || cat "$work/make.log"
     (cd "$work/made" && find . -type f | sort)
 }
 

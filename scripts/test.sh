@@ -101,8 +101,6 @@ main() {
         *) bash scripts/packages.sh test ;;
     esac
     PG_CONFIG=$(find_pg_config) || die "found no PostgreSQL: say PG_CONFIG=/path/to/pg_config"
-    # No test needs bitcode, which takes longer to build than the library. (test/packages/readme.sh installs and removes it.)
-    export with_llvm=${with_llvm:-no}
     server_open
     say "building for $("$PG_CONFIG" --version)"
     server_stage

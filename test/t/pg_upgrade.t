@@ -35,7 +35,7 @@ system(qw(find), $tree, qw(( -name *.o -o -name *.bc -o -name *.so -o -name *.d 
     or die "cannot clean the copy\n";
 my $old = do {
     local $AdvisoryTest::Server::tree = $tree;
-    local @ENV{qw(PG_CONFIG with_llvm)} = ($config, 'no');
+    local $ENV{PG_CONFIG} = $config;
     own_server('fsync=on', 'wal_log_hints=on');
 };
 my $session = session(server => $old);
