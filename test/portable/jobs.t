@@ -4,6 +4,7 @@
 # another session can do between the claim and the command.
 use AdvisoryTest;
 use Time::HiRes qw(sleep time);
+use Trap;
 
 use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
 
@@ -140,31 +141,18 @@ is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
 # ---- Who claims: the role whose code calls -------------------------------------------------------
 
 # Another role's code, where session_user is a superuser. It must not pass for one.
-$look->run('CREATE SCHEMA lair AUTHORIZATION jobs_other',
-    q(SELECT advisory.claim('victim', 'open', '1 hour')),
+$look->run(q(SELECT advisory.claim('victim', 'open', '1 hour')),
     q(UPDATE advisory._claims SET finished_at = NULL WHERE name = 'open'));
-$other->run(<<'SQL');
-CREATE TABLE lair.loot (place text, session name, name text);
-CREATE FUNCTION lair.acts(place text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
+set_trap($look, $other, 'jobs_other', 'place text, session name, name text', <<'SQL');
     INSERT INTO lair.loot
         SELECT acts.place, session_user, namespace || '/' || name FROM advisory.claims;
     PERFORM advisory.claim('lair', place, '1 hour');
-    PERFORM advisory._request('finish', 'victim', 'open', NULL, NULL, claimed_at) FROM advisory.claims;
+    PERFORM advisory._request('finish', 'victim', 'open', NULL, NULL, claimed_at)
+    FROM advisory.claims;
     INSERT INTO advisory._request (asked_by, what, namespace, name, length)
         VALUES (10, 'claim_apart', 'lair', place || ' by hand', '1 us');
-    RETURN place;
-END $$;
-CREATE FUNCTION lair.in_index(place text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
-    RETURN CASE session_user WHEN 'jobs_other' THEN place ELSE lair.acts(place) END;
-END $$;
-CREATE FUNCTION lair.definer(place text) RETURNS text LANGUAGE sql SECURITY DEFINER
-    AS $$ SELECT lair.acts(place) $$;
-CREATE TABLE lair.trap (place text);
-CREATE INDEX ON lair.trap (lair.in_index(place));
-INSERT INTO lair.trap VALUES ('analyze');
 SQL
-$look->run('ANALYZE lair.trap', q(SELECT lair.definer('definer')));
+spring_trap($look);
 $owner->shows(q(SELECT name, role::regrole::text, split_part(claimed_by, '@', 1)
         FROM advisory._claims WHERE namespace = 'lair' ORDER BY name),
     [ map { "$_|jobs_other|jobs_other" } map { ($_, "$_ by hand") } qw(analyze definer) ],

@@ -5,6 +5,7 @@
 use AdvisoryTest;
 use Replica;
 use Time::HiRes qw(sleep time);
+use Trap;
 
 use constant { TAKERS => 10, GRANTS => 150, CRASHES => 3 };
 
@@ -69,28 +70,13 @@ sub nothing_left ($what) {
         'a role that was renamed has it');
     $look->run('ALTER ROLE tenant RENAME TO lessee');
     # Another role's code, where session_user is a superuser.
-    $look->run('CREATE SCHEMA lair AUTHORIZATION stranger');
-    $stranger->run("CREATE TABLE lair.target AS SELECT $token AS token", <<'SQL');
-CREATE TABLE lair.loot (place text, token bigint, ended boolean, taken bigint);
-CREATE FUNCTION lair.acts(place text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    IF session_user <> 'stranger' THEN
-        INSERT INTO lair.loot SELECT acts.place, token,
-            (SELECT advisory.end_lease('l', 'whose', t.token) FROM lair.target AS t),
+    set_trap($look, $stranger, 'stranger',
+        'place text, token bigint, ended boolean, taken bigint', <<"SQL");
+        INSERT INTO lair.loot SELECT acts.place, token, advisory.end_lease('l', 'whose', $token),
             (SELECT token FROM advisory.try_lease('lair', acts.place, '1 h'))
         FROM advisory.leases AS l WHERE namespace <> 'lair';
-    END IF;
-    RETURN place;
-END $$;
-CREATE FUNCTION lair.in_index(place text) RETURNS text IMMUTABLE LANGUAGE plpgsql
-    AS $$ BEGIN RETURN lair.acts(place); END $$;
-CREATE FUNCTION lair.definer(place text) RETURNS text LANGUAGE sql SECURITY DEFINER
-    AS $$ SELECT lair.acts(place) $$;
-CREATE TABLE lair.trap (place text);
-CREATE INDEX ON lair.trap (lair.in_index(place));
-INSERT INTO lair.trap VALUES ('analyze');
 SQL
-    $look->run('ANALYZE lair.trap', q(SELECT lair.definer('definer')));
+    spring_trap($look);
     $look->shows('SELECT count(DISTINCT place), count(token), count(*) FILTER (WHERE ended)
         FROM lair.loot', '2|0|0', 'code of another role sees and ends no lease of others');
     is_deeply($owner->rows(q(SELECT name, role::text, owner FROM advisory._leases
