@@ -224,12 +224,13 @@ SKIP: {
 
 {
     create_database(name => "advisory_first_$$", extension => 0);
+    my $has_no_off = $admin->value(q(SELECT current_setting('server_version_num')::int >= 190000));
     my $load = "psql -Xq -v ON_ERROR_STOP=1 -o /dev/null "
         . "-f '$FindBin::Bin/../../portable/advisory.sql' advisory_first_$$ 2>&1";
     local $ENV{PGOPTIONS} =
         '-c client_min_messages=warning -c default_transaction_isolation=serializable '
-        . '-c quote_all_identifiers=on -c standard_conforming_strings=off '
-        . '-c default_transaction_read_only=on';
+        . '-c quote_all_identifiers=on -c default_transaction_read_only=on '
+        . ($has_no_off ? '' : '-c standard_conforming_strings=off');
     is(scalar `$load & $load & $load; wait`, '', 'one of several first loads waits for the other');
     session(database => "advisory_first_$$")->shows('SELECT advisory.edition()', 'portable',
         '... and it is installed');
