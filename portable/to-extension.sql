@@ -14,12 +14,17 @@
 -- What depends on the schema, such as a trigger that calls advisory.fenced(), must be dropped
 -- before, and created again afterwards.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;   -- It copies what is committed while it waits.
-SET LOCAL lock_timeout = '5s';   -- Others cannot use the schema while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL standard_conforming_strings = on;
 SET LOCAL quote_all_identifiers = off;
+SET LOCAL row_security = off;    -- An error instead of rows that are missing.
+SET LOCAL lock_timeout = '100ms';
 
 DO $$
+DECLARE
+    tables regclass[];
+    one text;
+    job text;
 BEGIN
     IF to_regprocedure('advisory.edition()') IS NULL
        OR EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
@@ -31,69 +36,86 @@ BEGIN
             HINT = 'Save the tables key_labels, fences, _claims and _leases, drop the extension '
                    'advisory_portable, and create advisory_ext.';
     END IF;
-END $$;
--- Whoever would change a row waits from here on, and then finds the extension's table, or fails.
-LOCK TABLE advisory._claims, advisory._leases, advisory.fences, advisory.key_labels
-    IN ACCESS EXCLUSIVE MODE;
--- From here on nobody puts another schema or table into the place of these.
-ALTER SCHEMA advisory RENAME TO advisory_portable;
-LOCK TABLE advisory_portable._claims, advisory_portable._leases, advisory_portable.fences,
-    advisory_portable.key_labels IN ACCESS EXCLUSIVE MODE;
-DO $$
-DECLARE
-    tables regclass[] := '{advisory_portable._claims, advisory_portable._leases,
-                           advisory_portable.fences, advisory_portable.key_labels}';
-    one text;
-    job text;
-BEGIN
-    -- A view would run what its owner has put into it, and so would a column of a type of theirs.
-    SELECT relname INTO one
-    FROM pg_class AS c
-    WHERE oid = ANY (tables)
-        AND (relkind <> 'r'
-             OR EXISTS (SELECT FROM pg_attribute
-                        WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-                            AND (atttypid >= 16384 OR attgenerated <> '')));
-    IF one IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('table "%s" is not as the portable edition makes it', one);
-    END IF;
-    -- The planner computes what is constant in these expressions.
-    FOR one IN
-        SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
-        FROM pg_constraint
-        WHERE conrelid = ANY (tables) AND contype IN ('c', 'x')
-        UNION ALL
-        SELECT 'DROP INDEX ' || indexrelid::regclass
-        FROM pg_index
-        WHERE indrelid = ANY (tables) AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
-            AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
-        UNION ALL
-        SELECT format('DROP STATISTICS %s.%I', stxnamespace::regnamespace, stxname)
-        FROM pg_statistic_ext
-        WHERE stxrelid = ANY (tables)
-    LOOP
-        EXECUTE one;
+    -- Nobody may wait for this file while it waits for him.  So it locks all before it changes
+    -- anything.  If somebody is in the way, it begins again.
+    FOR attempts_left IN REVERSE 50..0 LOOP
+        BEGIN
+            -- Whoever would change a row waits from here on, and then finds the extension's table,
+            -- or fails.  _request comes first, as in every call.
+            LOCK TABLE advisory._request, advisory._leases, advisory._claims, advisory.fences,
+                advisory.key_labels IN ACCESS EXCLUSIVE MODE;
+            -- From here on nobody puts another schema or table into the place of these.
+            ALTER SCHEMA advisory RENAME TO advisory_portable;
+            LOCK TABLE advisory_portable._claims, advisory_portable._leases,
+                advisory_portable.fences, advisory_portable.key_labels IN ACCESS EXCLUSIVE MODE;
+            -- A view would run what its owner has put into it, and so would a policy, and a column
+            -- of a type of theirs.
+            tables := '{advisory_portable._claims, advisory_portable._leases,
+                        advisory_portable.fences, advisory_portable.key_labels}';
+            SELECT relname INTO one
+            FROM pg_class AS c
+            WHERE oid = ANY (tables)
+                AND (relkind <> 'r' OR relrowsecurity
+                     OR EXISTS (SELECT FROM pg_attribute
+                                WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+                                    AND (atttypid >= 16384 OR attgenerated <> '')));
+            IF one IS NOT NULL THEN
+                RAISE EXCEPTION USING ERRCODE = '55000',
+                    MESSAGE = format('table "%s" is not as the portable edition makes it', one);
+            END IF;
+            -- The planner computes what is constant in these expressions.
+            FOR one IN
+                SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+                FROM pg_constraint
+                WHERE conrelid = ANY (tables) AND contype IN ('c', 'x')
+                UNION ALL
+                SELECT 'DROP INDEX ' || indexrelid::regclass
+                FROM pg_index
+                WHERE indrelid = ANY (tables) AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
+                    AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
+                UNION ALL
+                SELECT format('DROP STATISTICS %s.%I', stxnamespace::regnamespace, stxname)
+                FROM pg_statistic_ext
+                WHERE stxrelid = ANY (tables)
+            LOOP
+                EXECUTE one;
+            END LOOP;
+            -- A job with once_per could not record its end.  It holds the lock of its name, or a
+            -- slot.
+            SELECT string_agg(namespace || '/' || name, ', ') INTO job
+            FROM ONLY advisory_portable._claims,
+                 LATERAL (SELECT ('x' || encode(substr(sha256(
+                     convert_to(namespace, 'UTF8') || zero || convert_to(name, 'UTF8') || zero),
+                     1, 8), 'hex'))::bit(64)::bigint FROM decode('00', 'hex') AS zero) AS s (hash)
+            WHERE finished_at IS NULL AND claimed_at IS NOT NULL
+                AND EXISTS (
+                    SELECT FROM pg_locks AS l,
+                        LATERAL (SELECT classid::bigint << 32 | objid::bigint) AS k (number)
+                    WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+                        AND l.database = (SELECT oid FROM pg_database
+                                          WHERE datname = current_database())
+                        AND (number = key OR number & -16384 = hash & -16384));
+            IF job IS NOT NULL THEN
+                RAISE EXCEPTION USING ERRCODE = '55006',
+                    MESSAGE = 'jobs are running: ' || regexp_replace(job, '[[:cntrl:]]', '?', 'g'),
+                    HINT = 'Run this file when they have ended.';
+            END IF;
+            -- The views and sequences, which are dropped.
+            FOR one IN
+                SELECT format('ALTER TABLE %s OWNER TO %s', c.oid::regclass, relowner::regrole)
+                FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+                WHERE nspname = 'advisory_portable' AND relowner = nspowner
+                    AND relkind IN ('v', 'S')
+            LOOP
+                EXECUTE one;
+            END LOOP;
+            EXIT;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF attempts_left = 0 THEN RAISE; END IF;
+        END;
     END LOOP;
-    -- A job with once_per could not record its end.  It holds the lock of its name, or a slot.
-    SELECT string_agg(namespace || '/' || name, ', ') INTO job
-    FROM ONLY advisory_portable._claims,
-         LATERAL (SELECT ('x' || encode(substr(sha256(
-             convert_to(namespace, 'UTF8') || zero || convert_to(name, 'UTF8') || zero),
-             1, 8), 'hex'))::bit(64)::bigint FROM decode('00', 'hex') AS zero) AS s (hash)
-    WHERE finished_at IS NULL AND claimed_at IS NOT NULL
-        AND EXISTS (
-            SELECT FROM pg_locks AS l,
-                LATERAL (SELECT classid::bigint << 32 | objid::bigint) AS k (number)
-            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND (number = key OR number & -16384 = hash & -16384));
-    IF job IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = '55006',
-            MESSAGE = 'jobs are running: ' || regexp_replace(job, '[[:cntrl:]]', '?', 'g'),
-            HINT = 'Run this file when they have ended.';
-    END IF;
 END $$;
+SET LOCAL lock_timeout = '5s';
 CREATE EXTENSION advisory_ext;
 
 INSERT INTO advisory._claims (

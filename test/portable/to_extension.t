@@ -77,14 +77,14 @@ $owner->run(qq(DROP VIEW mine, advisory.own, "forged\nHINT:  Run it again"),
 $before = state_of($owner);
 
 $admin->run('CREATE ROLE move_nobody LOGIN');
-like(move($name, 'move_nobody'), qr/ERROR:  permission denied for (table|relation) _claims/,
+like(move($name, 'move_nobody'), qr/ERROR:  permission denied for \w+ _(claims|request)/,
     'as another role');
 unchanged('as another role');
 $admin->run("ALTER DATABASE \"$name\" OWNER TO $ENV{PGUSER}");
 like(move($name), qr/ERROR:  permission denied for database/, 'as a role that may create nothing');
 unchanged('as that role');
 $admin->run("GRANT CREATE ON DATABASE \"$name\" TO portable_owner");
-like(move($name), qr/ERROR:  permission denied for (table|relation) _claims/,
+like(move($name), qr/ERROR:  permission denied for \w+ _(claims|request)/,
     "as a role that does not own the extension's tables");
 unchanged('as that role');
 $admin->run("ALTER DATABASE \"$name\" OWNER TO portable_owner");
@@ -255,6 +255,38 @@ is(move($era, $ENV{PGUSER}), '', 'with an era of its own');
 session(database => $era)->shows(q(SELECT token >> 50 > 8 FROM advisory.lease('a', 'b', '1 h')), 1,
     '... new tokens are of a later one');
 
+# Sessions at work. None of their transactions may be ended.
+my $work = "advisory_work_$$";
+my $working_owner = create_portable_database(name => $work, aside => 1);
+$working_owner->run('CREATE TABLE done (name text, token bigint)', 'GRANT ALL ON done TO PUBLIC',
+    'GRANT CREATE ON SCHEMA public TO PUBLIC', <<'SQL');
+    CREATE PROCEDURE work(worker int) LANGUAGE plpgsql AS $$
+    DECLARE
+        token bigint;
+        i int := 0;
+    BEGIN
+        WHILE advisory.edition() = 'portable' LOOP
+            i := i + 1;
+            token := (SELECT l.token FROM advisory.lease('work', worker || '_' || i, '1 hour') AS l);
+            PERFORM advisory.claim('work', worker || '_' || i, '1 day'),
+                    advisory.check_token('work', worker::text, token);
+            INSERT INTO done VALUES (worker || '_' || i, token);
+            COMMIT;
+        END LOOP;
+    END $$
+SQL
+my @workers = map { session(database => $work, role => 'move_nobody') } 1 .. 3;
+$workers[$_]->start("CALL work($_)") for 0 .. $#workers;
+$working_owner->wait_until('they work', 'SELECT count(DISTINCT left(name, 1)) / 3 FROM done');
+is(move($work), '', 'beside sessions at work');
+my %ended = map { ($_->finish->{state} // '') => 1 } @workers;
+# Calls that run meanwhile find no function, or the other edition.
+is_deeply([ grep { !/^(|42883|42P01|3F000|XX000)$/ } keys %ended ], [], '... none of which is ended');
+session(database => $work)->shows(q(SELECT count(*) > 0, count(*) - count(l.token),
+    count(*) - count(c.key) FROM done AS d LEFT JOIN advisory.leases AS l USING (name)
+    LEFT JOIN advisory._claims AS c ON c.name = d.name WHERE l.token IS NULL
+        OR l.token = d.token), '1|0|0', '... and no lease and no claim is lost');
+
 # ---- As a superuser, where the owner has put functions of his own into the schema ----------------
 
 my $planted = "advisory_planted_$$";
@@ -306,7 +338,12 @@ $planter->run('ALTER TABLE advisory.key_labels RENAME TO labels',
 like(move($planted, $ENV{PGUSER}),
     qr/ERROR:  table "key_labels" is not as the portable edition makes it/,
     'a view in the place of a table');
-$planter->run('DROP VIEW advisory.key_labels', 'ALTER TABLE advisory.labels RENAME TO key_labels');
+$planter->run('DROP VIEW advisory.key_labels', 'ALTER TABLE advisory.labels RENAME TO key_labels',
+    'ALTER TABLE advisory._claims ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY',
+    'CREATE POLICY planted ON advisory._claims USING (evil.sprung() IS NULL)');
+like(move($planted, $_), qr/ERROR:  table "_claims" is not as the portable edition makes it/,
+    'rows that a policy hides') for $ENV{PGUSER}, 'portable_owner';
+$planter->run('ALTER TABLE advisory._claims DISABLE ROW LEVEL SECURITY');
 my $moved = move($planted, $ENV{PGUSER});
 unlike($moved, qr/sprung/, 'nothing of the owner runs');
 like($moved, qr/function advisory_portable.planted\(bigint\)/, '... only what he added is named');
