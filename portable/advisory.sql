@@ -75,7 +75,7 @@ DO $$ DECLARE old record; BEGIN
                     WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
                         AND relowner = quote_ident(current_user)::regrole
                     ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
-                        '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_uses,
+                        '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_own,_uses,
                           _prepared,_request}', relname::text), relname
                 LOOP
                     EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
@@ -224,14 +224,19 @@ CREATE OR REPLACE VIEW advisory._keys AS
     SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+-- Those of this session.  Without pg_database, since a full lock table has no room for its lock.
+CREATE OR REPLACE VIEW advisory._own AS
+    SELECT (classid::bigint << 32) | objid::bigint AS key, mode FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1 AND pid = pg_backend_pid() AND granted;
 -- Is it held, by this session or by any, in that mode or in any?
 CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean,
     is_shared boolean DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
     PERFORM _check(key::text, 'key');
-    RETURN EXISTS (
-        SELECT FROM _keys AS k
-        WHERE k.key = _is_held.key AND granted AND (NOT is_by_me OR pid = pg_backend_pid())
-            AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock')); END $$;
+    IF NOT is_by_me THEN
+        RETURN EXISTS (SELECT FROM _keys AS k WHERE k.key = _is_held.key AND granted);
+    END IF;
+    RETURN EXISTS (SELECT FROM _own AS o WHERE o.key = _is_held.key
+                       AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock')); END $$;
 -- The built-in functions, chosen by mode and scope.
 CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
     RETURNS boolean LANGUAGE sql AS $$
@@ -363,8 +368,7 @@ CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is
     RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ DECLARE hold record; released integer := 0;
     keys bigint[] := ARRAY(SELECT advisory.key(namespace, element)
                            FROM unnest(_check_list(namespace, names, 'name')) AS element); BEGIN
-    FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM _keys
-                WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys)
+    FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM _own WHERE key = ANY (keys)
     LOOP
         WHILE _is_held(hold.key, true, hold.is_shared)
               AND _unlock_quietly(hold.is_shared, hold.key) LOOP
@@ -456,8 +460,7 @@ BEGIN
                           || CASE WHEN most = 0 THEN '{}' ELSE ARRAY[base] END
     LOOP
         EXIT WHEN taken IS NOT NULL;
-        mine := ARRAY(SELECT key FROM _keys WHERE key BETWEEN base + 1 AND base + slots
-                          AND pid = pg_backend_pid() AND granted);
+        mine := ARRAY(SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + slots);
         BEGIN
             BEGIN
                 -- This tells others how many slots it waits for.
@@ -491,9 +494,8 @@ BEGIN
             FROM unnest(taken) AS s WHERE is_xact;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
             -- A cancel can come when slots are taken, and taken does not say so yet.
-            PERFORM pg_advisory_unlock(key) FROM _keys
-            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted
-                AND key <> ALL (mine);
+            PERFORM pg_advisory_unlock(key) FROM _own
+            WHERE key BETWEEN base + 1 AND base + slots AND key <> ALL (mine);
             RAISE;
         END;
     END LOOP;
@@ -532,10 +534,8 @@ DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
         is_released := _unlock_quietly(false, base + slot);
     ELSE
         is_released := EXISTS (
-            SELECT FROM (SELECT key FROM _keys
-                         WHERE key BETWEEN base + 1 AND base + 16000 AND pid = pg_backend_pid()
-                             AND granted
-                         ORDER BY key DESC OFFSET 0) AS mine    -- So it tries one after the other.
+            SELECT FROM (SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + 16000
+                         ORDER BY key DESC OFFSET 0) AS own     -- So it tries one after the other.
             WHERE _unlock_quietly(false, key));
     END IF;
     IF is_released THEN RETURN true; END IF;
@@ -1896,5 +1896,5 @@ DECLARE changed record; BEGIN
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON
     key_labels, claims, known_keys, locks, semaphores, waits, blockers, activity, pressure, leases,
-    _shown_leases, _keys, _uses, _prepared, _tree, _sets TO PUBLIC;
+    _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets TO PUBLIC;
 COMMIT;

@@ -142,10 +142,11 @@ DECLARE
         _check_slot,_claim_window,_claims,_deadline,_display,_edges,_end_claim,_end_lease,_entries,
         _entry,_era,_expiry,_hash,_here,_holders,_holders_of,_is_held,_keys,_lease,_lease_length,
         _lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,_microseconds,
-        _milliseconds,_most,_no_key,_pause,_prepared,_printable,_raise_not_available,_raise_taken,
-        _request,_require,_serve_request,_server,_server_began,_sets,_shown_leases,_sign_request,
-        _slot_key,_take,_take_all,_take_lease,_take_slots,_terminate,_token,_tree,_try_any,
-        _try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_window,_window_at}';
+        _milliseconds,_most,_no_key,_own,_pause,_prepared,_printable,_raise_not_available,
+        _raise_taken,_request,_require,_serve_request,_server,_server_began,_sets,_shown_leases,
+        _sign_request,_slot_key,_take,_take_all,_take_lease,_take_slots,_terminate,_token,_tree,
+        _try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_window,
+        _window_at}';
     one text;
     was_dropped boolean := true;
     objects text;

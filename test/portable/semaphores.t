@@ -227,4 +227,36 @@ load_portable($ENV{ADVISORY_TEST_DATABASE});
 }
 $look->fails(q(CALL advisory.await_acquire('late', 's', NULL)), '22004',
     'await_acquire() needs the number of slots');
+
+# ---- A full lock table ---------------------------------------------------------------------------
+
+{
+    my $server = own_server('max_connections=20', 'max_locks_per_transaction=10');
+    is(load_portable('postgres', $ENV{PGUSER}, $server), '', 'on a server with few locks');
+    my $full = session(server => $server, database => 'postgres');
+    # Often enough that the plans do not depend on the arguments any more.
+    $full->run(q(SELECT advisory.release_many('full', 'w', advisory.acquire_many('full', 'w', 50, 40))
+        FROM generate_series(1, 9)), <<'SQL');
+        DO $$
+        DECLARE
+            filled int := 0;
+        BEGIN
+            LOOP
+                PERFORM pg_advisory_lock(77, filled);
+                filled := filled + 1;
+            END LOOP;
+        EXCEPTION WHEN out_of_memory THEN
+            PERFORM pg_advisory_unlock(77, i) FROM generate_series(filled - 20, filled - 1) AS i;
+        END $$
+SQL
+    my $LEFT = q(SELECT count(*) FROM pg_lock_status() WHERE pid = pg_backend_pid()
+        AND locktype = 'advisory' AND objsubid = 1);
+    $full->run('BEGIN');
+    $full->fails(q(SELECT advisory.xact_acquire_many('full', 's', 50, 40, '50 ms')), '53200',
+        'the lock table is full');
+    $full->run('ROLLBACK');
+    $full->shows($LEFT, 0, '... and no slot is left');
+    $full->fails(q(SELECT advisory.try_acquire_many('full', 's', 50, 40)), '53200', '... of a session');
+    $full->shows($LEFT, 0, '... neither');
+}
 done_testing();
