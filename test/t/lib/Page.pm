@@ -28,6 +28,9 @@
 # (run(…, role => NAME)), as the page's own psql does then. A fence whose last line ends in
 # "-- waits" is run until its session waits. What this prints later is not compared.
 #
+# A statement that ends a session, as in terminate_holder('export', 7, 4711), gets the process ID
+# that this session has.
+#
 # What differs from run to run is made equal before the comparison: process IDs and their order in
 # arrays, times, tokens, and the width of columns. `…` in the page stands for any text in a line, or
 # for any lines if it is alone in its line.
@@ -253,7 +256,9 @@ sub block {
         or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
     my $waited = $self->finish($session);
     $waited = '' if delete $session->{has_compared};
-    my $psql = $session->{psql}->start(encode_utf8($step->{sql}));
+    my %pid = map { ($_->{shown_pid} // 0) => $_->{psql}->pid } values %{ $self->{sessions} };
+    my $sql = $step->{sql} =~ s/(\bterminate_holder\([^()]*, )(\d+)(?=\))/$1 . ($pid{$2} \/\/ $2)/ger;
+    my $psql = $session->{psql}->start(encode_utf8($sql));
     my $printed = sub { $self->as_shown($waited . decode_utf8($_[0])) };
     if ($step->{sql} =~ /-- waits\n\z/) {
         # Statements before the last one may wait, too.
