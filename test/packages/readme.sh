@@ -33,7 +33,7 @@ block() {
 
 # A chroot has no sudo, and its user is root anyway. Nobody is there to answer apt's questions.
 sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
-answered() { sed 's/apt install/apt install -y/'; }
+answered() { sed 's/apt install [.]/apt install -y ./'; }
 
 follow() {
     set -x

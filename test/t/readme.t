@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
-# README.md as a reader follows it, from top to bottom, in the two psql sessions that its text names.
-# Nothing that the reader does not see is run. First what psql prints is compared with what the page
-# shows. Then every block is pasted into terminals, small and large, as a whole and by lines, with
-# psql's pager on: nothing fails, and no pager eats what is pasted next.
+# README.md as a reader follows it, from top to bottom, in the two psql sessions that its text
+# names. Nothing that the reader does not see is run. First what psql prints is compared with what
+# the page shows. Then every block is pasted into terminals, small and large, as a whole and by
+# lines, with psql's pager on: nothing fails, and no pager eats what is pasted next.
 use utf8;
 use AdvisoryTest;
 use List::Util qw(first);
@@ -80,7 +80,8 @@ sub in_terminals ($rows, $columns, $by) {
         last if !$good;     # the terminals are not where the page is any more
         my $failed = qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|invalid |unrecognized|extra argument/m;
         unlike($seen, $failed, "... without an error") if !grep { /^ERROR/ } @lines;
-        is_deeply([ missing($seen, @lines) ], [], '... and shows what the page shows') or diag($seen);
+        is_deeply([ missing($seen, @lines) ], [], '... and shows what the page shows')
+            or diag($seen);
     }
     $_->quit for values %terminals;
     return;

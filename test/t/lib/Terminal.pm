@@ -15,7 +15,9 @@ use Encode qw(decode_utf8);
 use IO::Pty;
 use Time::HiRes qw(time);
 
-# Besides: database, role, application; more of psql's settings in the environment.
+my $PROMPT = qr/=[*!]?[#>] \z/;
+
+# Besides: database, role.
 sub new {
     my ($class, %how) = @_;
     my $pty = IO::Pty->new;
@@ -39,7 +41,7 @@ sub new {
     $pty->close_slave;
     my $self = bless { pty => $pty, pid => $pid, raw => '', marks => 0, by => $how{by} // 'paste' },
         $class;
-    $self->wait_for(qr/=[*!]?[#>] \z/) or die "psql shows no prompt: $self->{raw}\n";
+    $self->wait_for($PROMPT) or die "psql shows no prompt: $self->{raw}\n";
     return $self;
 }
 
@@ -96,7 +98,7 @@ sub is_done {
     my ($self, $seconds) = @_;
     my $mark = ++$self->{marks};
     $self->type("\\echo 'mark' $mark\r");
-    return $self->wait_for(qr/^mark $mark\n/m, $seconds) && $self->wait_for(qr/=[*!]?[#>] \z/, $seconds);
+    return $self->wait_for(qr/^mark $mark\n/m, $seconds) && $self->wait_for($PROMPT, $seconds);
 }
 
 sub quit {
