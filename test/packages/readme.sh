@@ -76,7 +76,7 @@ first_screen() {
     one=$!
     exec 3>/tmp/terminal
     printf '%s\n' "${statements[@]}" >&3
-    until grep -q '^ [tf]$\|ERROR' /tmp/one; do sleep 0.1; done
+    until grep -q '^ [tf]$\|ERROR' /tmp/one || ! kill -0 "$one"; do sleep 0.1; done
     eval "$line -X" <<<"$waits" >/tmp/two 2>&1 || true
     exec 3>&-
     wait "$one"
