@@ -237,9 +237,10 @@ portable-tle: portable-extension ## the same as a file for pg_tle
 	cat '$(PORTABLE_SCRIPT)'; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
+PICTURES = $(notdir $(basename $(wildcard doc/pictures/*.md)))
 pictures: # draw the terminals that the documents show
-	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
-	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
+	@WRITE=1 PAGES='$(PICTURES)' PARTS=tap TESTS=documents bash scripts/test.sh
+	@for page in $(PICTURES); do perl scripts/terminal.pl doc/pictures/$$page.md >doc/pictures/$$page.svg || exit 1; done
 
 help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-19s%s\n", $$1, $$2 }' Makefile

@@ -21,7 +21,7 @@ my %places = (
         qq("bugtracker": {\n      "web": "{repository}/issues"\n    }),
         qq("repository": {\n      "type": "git",\n      "url": "{repository}.git",\n      "web": "{repository}"\n    }),
     ],
-    'README.md'                => ['[issues]({repository}/issues)'],
+    'README.md'                => [ 'git clone {repository}.git && cd', '[issues]({repository}/issues)' ],
     'SECURITY.md'              => ['[Security page]({repository}/security), or write to <{address}>.'],
     'debian/changelog'         => ["\n -- {maintainer}  "],
     'debian/control'           => \@MAINTAINER_FIELDS,

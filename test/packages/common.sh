@@ -31,8 +31,9 @@ keep_services_quiet() {
 
 apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
 
-# make_server MAJOR CLUSTER: everybody may connect.
+# make_server MAJOR CLUSTER: everybody may connect, and only by the socket, since the machine outside
+# of the chroot may have a server at the same port.
 make_server() {
-    pg_createcluster "$1" "$2" -- --auth=trust
+    pg_createcluster --port 5432 -o listen_addresses= "$1" "$2" -- --auth=trust
     pg_ctlcluster "$1" "$2" start
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as
-# a Debian package. And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a
-# chroot that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# Follows README.md on a clean Debian, as a new user does: its first screen, up to the error that
+# names the holder, where it counts the lines that are typed, and the time; then the section
+# "Install". And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a chroot that
+# is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #
@@ -15,25 +16,86 @@ major=$1
 export PGUSER=postgres PGHOST=/var/run/postgresql
 export PATH=$PATH:/usr/lib/postgresql/$major/bin
 
-# The blocks of shell commands of the section, one a number from 1.
+# The most that it may take to the error: lines, and seconds. The seconds are those of processors,
+# since this machine may be busy.
+MOST_LINES=8
+MOST_SECONDS=180
+CLONE=/root/advisory_ext
+
+# block CHAPTER LANGUAGE NUMBER: a block of the page.
 block() {
-    awk -v wanted="$1" '/^## / { inside = ($0 == "## Install") }
+    awk -v chapter="## $1" -v fence="\`\`\`$2" -v wanted="$3" '
+        /^## / { inside = ($0 == chapter) }
         /^```$/ { shown = 0 }
         shown { print }
-        inside && /^```sh$/ { shown = (++number == wanted) }' README.md
+        inside && $0 == fence { shown = (++number == wanted) }' README.md
 }
 
 # A chroot has no sudo, and its user is root anyway. Nobody is there to answer apt's questions.
+sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
+answered() { sed 's/apt install [.]/apt install -y ./'; }
+
 follow() {
-    # shellcheck disable=SC2317 # the block calls it
-    sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
     set -x
     # shellcheck disable=SC1090 # a block of README.md
-    . <(block "$1" | sed 's/apt install/apt install -y/')
+    . <(block "$@" | answered)
 }
 
-# What `make` comes from, for a start, and the server, which in a chroot no package may start.
-prerequisites() { apt_install make "postgresql-$major"; }
+# The address that is cloned stands for this tree.
+stand_for_address() {
+    local address
+    address=$(sed -n 's/^repository *= *//p' project.conf)
+    git config --global init.defaultBranch main
+    git init -q /root/origin
+    cp -a . /root/origin/
+    git -C /root/origin add --all
+    git -C /root/origin -c user.name=test -c user.email=test@localhost commit -q -m tree
+    git config --global url.file:///root/origin.insteadOf "$address.git"
+}
+
+# Its output is the error.
+first_screen() {
+    local before shell statements waits line begun=$SECONDS one
+    mapfile -t shell < <(block "Getting started" sh 1 | answered)
+    mapfile -t statements < <(block "Getting started" sql 1)
+    waits=$(block "Getting started" sql 2 | sed '/;/q')
+    before=$PWD
+    cd "${CLONE%/*}"
+    for line in "${shell[@]}"; do
+        case $line in
+            *" psql") break ;;
+            "git "*) (cd "$before" && stand_for_address) ;;&
+            *) eval "$line" ;;
+        esac
+        # Packages start the server, but not in a chroot.
+        [ -d "/etc/postgresql/$major/readme" ] || make_server "$major" readme
+    done
+    # Two terminals. The first one stays open.
+    mkfifo /tmp/terminal
+    eval "$line -X" </tmp/terminal >/tmp/one 2>&1 &
+    one=$!
+    exec 3>/tmp/terminal
+    printf '%s\n' "${statements[@]}" >&3
+    until grep -q '^ [tf]$\|ERROR' /tmp/one || ! kill -0 "$one"; do sleep 0.1; done
+    eval "$line -X" <<<"$waits" >/tmp/two 2>&1 || true
+    exec 3>&-
+    wait "$one"
+    cat /tmp/one /tmp/two
+    # With the line that opens terminal 2.
+    times >/tmp/times
+    echo $((${#shell[@]} + ${#statements[@]} + 1 + $(wc -l <<<"$waits"))) $((SECONDS - begun)) \
+        "$(processor_seconds)" >/root/measured
+    grep -q '^DETAIL:  Process .* holds it' /tmp/two
+}
+
+# Of all programs that have ended: the second line of what the shell's "times" has written.
+processor_seconds() {
+    awk 'NR == 2 {
+        for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] }
+        printf "%d", sum }' /tmp/times
+}
+
+is_quick() { [ "$lines" -le "$MOST_LINES" ] && [ "$busy" -le "$MOST_SECONDS" ]; }
 
 names_show() {
     local seen
@@ -47,7 +109,7 @@ names_show() {
     psql -Xq -d yourdb -c 'DROP EXTENSION advisory_ext'
 }
 
-has_two_blocks() { [ -n "$(block 2)" ] && [ -z "$(block 3)" ]; }
+has_two_blocks() { [ -n "$(block Install sh 2)" ] && [ -z "$(block Install sh 3)" ]; }
 
 no_files() {
     local left
@@ -61,14 +123,15 @@ from_archive() {
 }
 
 keep_services_quiet
-check "README.md has two ways to install" has_two_blocks
-check "PostgreSQL can be installed" prerequisites
-check "a server starts" make_server "$major" readme
-check "from source" follow 1
+check "README.md's section Install has two blocks" has_two_blocks
+check "the first screen ends with the error that names the holder" first_screen
+read -r lines elapsed busy </root/measured || true
+check "that is after $lines lines and $elapsed s ($busy s of processors)" is_quick
+check "in a database of one's own" follow Install sh 1
 check "activity shows the name of a lock" names_show
-check "make uninstall" make uninstall
+check "make uninstall" make -C "$CLONE" uninstall
 check "it leaves nothing" no_files
-check "as a Debian package" follow 2
+check "as a Debian package" follow Install sh 2
 check "activity shows the name of a lock" names_show
 check "the package can be removed" apt-get -qq purge -y "postgresql-$major-advisory-ext"
 check "pgxnclient can be installed" apt_install pgxnclient

@@ -25,7 +25,11 @@
 #
 # A page can also name its sessions in its text, where a reader sees it. If the paragraph before a
 # fence says "terminal 2", the fence is run in a psql of its own. It runs as the role of the page
-# (run(…, role => NAME)), as the page's own psql does then.
+# (run(…, role => NAME)), as the page's own psql does then. A fence whose last line ends in
+# "-- waits" is run until its session waits. What this prints later is not compared.
+#
+# A statement that ends a session, as in terminate_holder('export', 7, 4711), gets the process ID
+# that this session has.
 #
 # What differs from run to run is made equal before the comparison: process IDs and their order in
 # arrays, times, tokens, and the width of columns. `…` in the page stands for any text in a line, or
@@ -56,6 +60,8 @@ sub new {
 # Blocks of SQL, {in, sql, line, chapter, shown, shown_from, shown_to}; and what other sessions do,
 # {do, line}. In their order.
 sub steps { return @{ $_[0]{steps} } }
+
+sub lines { return @{ $_[0]{lines} } }
 
 # Fences in other languages: {language, line, text, run_by}.
 sub others { return @{ $_[0]{others} } }
@@ -117,10 +123,10 @@ sub add_fence {
 # ---- Running it ----------------------------------------------------------------------------------
 
 # Runs it on a server (AdvisoryTest::own_server), as a subtest; with role => NAME as that role,
-# which owns the database. With pid => NUMBER that is the process ID that the page shows for its own
-# psql. With steps => […] only these. With portable => 1 in a database that has the portable
-# edition, and without the CONTEXT of errors there. With WRITE set in the environment the page gets
-# what was printed.
+# which owns the database, and which the page calls called => NAME. With pid => NUMBER that is the
+# process ID that the page shows for its own psql. With steps => […] only these. With portable => 1
+# in a database that has the portable edition, and without the CONTEXT of errors there. With WRITE
+# set in the environment the page gets what was printed.
 sub run {
     my ($self, $server, %how) = @_;
     my $name = $self->{file} =~ s{.*/}{}r;
@@ -136,7 +142,7 @@ sub run {
             'SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
         $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
         $self->{look} = session(server => $server, database => DATABASE);
-        $self->{role} = $how{role};
+        @{$self}{qw(role called)} = @how{qw(role called)};
         $self->make_role($how{role}),
             $admin->run('ALTER DATABASE ' . DATABASE . qq( OWNER TO "$how{role}")) if $how{role};
         if ($how{portable}) {
@@ -233,6 +239,13 @@ sub shown_pids {
     return $text;
 }
 
+# With the role that the page shows, too.
+sub as_shown {
+    my ($self, $text) = @_;
+    $text =~ s/\b\Q$self->{role}\E\b/$self->{called}/g if $self->{called};
+    return $self->shown_pids($text);
+}
+
 sub block {
     my ($self, $step) = @_;
     # The page's own psql is terminal 1.
@@ -242,9 +255,23 @@ sub block {
     my $session = $self->{sessions}{$in}
         or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
     my $waited = $self->finish($session);
-    my $printed = $waited
-        . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
-    $printed = $self->shown_pids($printed);
+    $waited = '' if delete $session->{has_compared};
+    my %pid = map { ($_->{shown_pid} // 0) => $_->{psql}->pid } values %{ $self->{sessions} };
+    my $sql = $step->{sql} =~ s{(\bterminate_holder\([^()]*, )(\d+)(?=\))}
+        {$1 . ($pid{$2} // $2)}ger;
+    my $psql = $session->{psql}->start(encode_utf8($sql));
+    my $printed = sub { $self->as_shown($waited . decode_utf8($_[0])) };
+    if ($step->{sql} =~ /-- waits\n\z/) {
+        # Statements before the last one may wait, too.
+        my $done = pattern($step->{shown} // '…');
+        ok(eval { wait_until("psql waits that has printed what is shown", sub {
+            normal($printed->($psql->seen)) =~ $done && $self->is_waiting($psql)
+        }, BLOCK_S) }, "line $step->{line}: the session waits") or diag($@);
+        @{$session}{qw(is_busy has_compared)} = (1, 1);
+        $printed = $printed->($psql->seen);
+    } else {
+        $printed = $printed->($psql->finish(BLOCK_S));
+    }
     my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
     if (defined $step->{shown}) {
         if ($ENV{WRITE} && normal($printed) !~ pattern($step->{shown})) {

@@ -53,6 +53,13 @@ sub is_done {
     return $self->{done};
 }
 
+# What it has printed so far.
+sub seen {
+    my ($self) = @_;
+    $self->is_done;
+    return $self->{seen};
+}
+
 # Its output, including errors, when it has run all lines.
 sub finish {
     my ($self, $seconds) = @_;
