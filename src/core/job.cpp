@@ -230,6 +230,35 @@ check_can_begin_window(const Job &job)
 /* ---- The job ---- */
 
 /*
+ * The error that is being handled, with the hint if it has none.  The lock is held until the abort
+ * releases it, so that it is not free before others see that the rows are gone; if that fails, it
+ * is free.
+ */
+static ErrorData *
+keep_until_abort(const Job &job, int slot, MemoryContext context, const char *hint)
+{
+	ErrorData  *volatile error = nullptr;
+
+	PG_TRY();
+	{
+		error = catch_error(context);
+		if (error->hint == nullptr && hint != nullptr)
+			error->hint = pstrdup(hint);
+		CurrentResourceOwner = CurTransactionResourceOwner;
+		keep_for_transaction(job.request.granted_tag(slot), job.request.mode);
+	}
+	PG_CATCH();
+	{
+		lock_give_up(job.request, slot);
+		if (error == nullptr)
+			PG_RE_THROW();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return error;
+}
+
+/*
  * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if
  * the window is already claimed; the lock is released then.  An error releases the lock.
  */
@@ -256,31 +285,12 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 	}
 	PG_CATCH();
 	{
-		const char *volatile hint = current != nullptr ? hint_for_error(job, current) : nullptr;
-
-		ErrorData  *volatile error = nullptr;
+		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
 		passing_locks = passing.outer;
 		/* As the abort will do, because LWLocks must not be held when the lock is released. */
 		LWLockReleaseAll();
-		PG_TRY();
-		{
-			error = catch_error(context);
-			if (error->hint == nullptr && hint != nullptr)
-				error->hint = pstrdup(hint);
-			/* The abort releases the lock, not before others see that the rows are gone. */
-			CurrentResourceOwner = CurTransactionResourceOwner;
-			keep_for_transaction(tag, job.request.mode);
-		}
-		PG_CATCH();
-		{
-			lock_give_up(job.request, slot);
-			if (error == nullptr)
-				PG_RE_THROW();
-			FlushErrorState();
-		}
-		PG_END_TRY();
-		ReThrowError(error);
+		ReThrowError(keep_until_abort(job, slot, context, hint));
 	}
 	PG_END_TRY();
 	passing_locks = passing.outer;
