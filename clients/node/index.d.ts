@@ -35,7 +35,7 @@ export interface LeaseOptions extends WaitOptions {
 }
 
 export interface ClaimOptions {
-    /** The window that contains this time; default: the present one. */
+    /** The window that begins at this time; default: the present one. */
     windowStart?: Date | string | null;
     /** Days begin at midnight there, as in `'America/New_York'`. */
     timeZone?: string | null;

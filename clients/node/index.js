@@ -22,25 +22,22 @@ class Advisory {
     // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work changes by this client is visible when the
     // next one gets the lock. With scope: 'session', without a transaction.
     async withLock(namespace, name, ...optionsAndWork) {
-        const [options, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction', shared: false });
-        const values = [checkName(namespace), checkName(name)];
-        const mode = options.shared ? '_shared' : '';
-        return this.#hold(options.scope, {
-            namespace, name,
-            take: [`${xact(options.scope)}lock${mode}($1::text, $2::text, $3::interval)`, [...values, checkTimeout(options.timeout)]],
-            release: () => [`unlock${mode}($1::text, $2::text)`, values],
+        const [{ timeout, scope, shared }, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction', shared: false });
+        const names = [checkName(namespace), checkName(name)];
+        const mode = shared ? '_shared' : '';
+        return this.#hold(scope, names, {
+            take: [`${xact(scope)}lock${mode}($1::text, $2::text, $3::interval)`, checkTimeout(timeout)],
+            release: () => [`unlock${mode}($1::text, $2::text)`],
         }, (client) => work(client));
     }
 
     // The same with one of so many slots: work(client, slot), with slot from 1 on.
     async withSlot(namespace, name, slots, ...optionsAndWork) {
-        const [options, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction' });
-        const values = [checkName(namespace), checkName(name)];
-        return this.#hold(options.scope, {
-            namespace, name,
-            take: [`${xact(options.scope)}acquire($1::text, $2::text, $3::integer, $4::interval)`,
-                [...values, slots, checkTimeout(options.timeout)]],
-            release: (slot) => ['release($1::text, $2::text, $3::integer)', [...values, slot]],
+        const [{ timeout, scope }, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction' });
+        const names = [checkName(namespace), checkName(name)];
+        return this.#hold(scope, names, {
+            take: [`${xact(scope)}acquire($1::text, $2::text, $3::integer, $4::interval)`, slots, checkTimeout(timeout)],
+            release: (slot) => ['release($1::text, $2::text, $3::integer)', slot],
         }, work);
     }
 
@@ -66,17 +63,20 @@ class Advisory {
         return began === null ? null : new Date(Number(began));
     }
 
-    async #hold(scope, lock, work) {
+    // Both ways of holding: take and release are a routine with its values after the names.
+    async #hold(scope, names, { take, release }, work) {
+        const routine = (client, [text, ...values]) => call(client, `advisory.${text}`, [...names, ...values]);
+        const lock = { namespace: names[0], name: names[1] };
         return this.#onClient((client, discard) => {
-            const take = () => call(client, `advisory.${lock.take[0]}`, lock.take[1]).catch((error) => {
+            const takeIt = () => routine(client, take).catch((error) => {
                 if (error.severity === undefined) {
                     discard();                  // a time limit of the driver: the server may give it to this session later
                 }
                 throw asNotAvailable(error);
             });
             return scope === 'session'
-                ? this.#inSession(client, discard, lock, take, work)
-                : this.#inTransaction(client, discard, lock, take, work);
+                ? this.#inSession(client, discard, lock, takeIt, (slot) => routine(client, release(slot)), work)
+                : this.#inTransaction(client, discard, lock, takeIt, work);
         });
     }
 
@@ -103,12 +103,8 @@ class Advisory {
         return result;
     }
 
-    async #inSession(client, discard, lock, take, work) {
+    async #inSession(client, discard, lock, take, release, work) {
         await refuseTransactionPooler(this.#pool, client);
-        const release = async (slot) => {
-            const [routine, values] = lock.release(slot);
-            return call(client, `advisory.${routine}`, values);
-        };
         const slot = await take();
         let result;
         try {

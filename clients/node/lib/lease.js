@@ -76,7 +76,7 @@ class Keeper {
     #done = new AbortController();
     #lost = new AbortController();
     #keeping;
-    #failure;                               // of the last renewal
+    #failure = '';                          // of the last renewal
 
     constructor(pool, namespace, name, options) {
         this.#pool = pool;
@@ -90,7 +90,7 @@ class Keeper {
 
     isLost() {
         if (now() >= this.#until) {
-            this.#lose(`no renewal has succeeded for ${this.#ttl} ms`);
+            this.#lose(`no renewal has succeeded for ${this.#ttl} ms${this.#failure}`);
         }
         return this.signal.aborted;
     }
@@ -164,7 +164,7 @@ class Keeper {
                 await this.#renew();
                 pause = this.#until - this.#ttl * 2 / 3 - now();
             } catch (error) {
-                this.#failure = error;
+                this.#failure = `: ${error.message}`;
                 pause = this.#ttl / 30;         // then again, on a new connection if this one is broken
             }
         }
@@ -179,7 +179,7 @@ class Keeper {
         } else if (answer.warning) {
             throw new AdvisoryError(answer.warning);
         } else {
-            this.#failure = undefined;
+            this.#failure = '';
             this.#held(answer);
         }
     }
@@ -190,18 +190,22 @@ class Keeper {
         clearTimeout(this.#watchdog);
         this.#done.abort();
         await this.#keeping;
-        const patience = Math.min(PATIENCE, this.#ttl / 3);
-        const answer = await this.#ask(patience, 'SELECT advisory.end_lease($1::text, $2::text, $3::bigint) AS is_ended',
-            [...this.#name, this.token]).catch(() => null);
-        if (answer?.row.is_ended === false) {
-            this.#lose('it was no longer ours at the end');
+        const giveUp = now() + Math.min(PATIENCE, this.#ttl / 3);
+        const askToEnd = () => this.#ask(Math.max(1, giveUp - now()),
+            'SELECT advisory.end_lease($1::text, $2::text, $3::bigint) AS is_ended', [...this.#name, this.token]);
+        try {
+            if (!(await askToEnd()).row.is_ended) {
+                this.#lose('it was no longer ours at the end');
+            }
+        } catch {
+            await askToEnd().catch(() => {});       // what it answers says nothing: the first call may have ended it
         }
     }
 
     #lose(reason) {
         if (!this.signal.aborted) {
             const [namespace, name] = this.#name;
-            this.#lost.abort(new LeaseLost(`lease "${namespace}/${name}" is lost: ${reason}`, { namespace, name, cause: this.#failure }));
+            this.#lost.abort(new LeaseLost(`lease "${namespace}/${name}" is lost: ${reason}`, { namespace, name }));
         }
     }
 
