@@ -13,9 +13,10 @@ use Psql;
 my $root = "$FindBin::Bin/../..";
 
 # This page has a test of its own, test/t/recipes.t, which runs its SQL in several sessions at the
-# same time. So has README.md.
-my $RECIPES = 'recipes.md';
-my $README  = 'README.md';
+# same time. So have incidents.md, test/t/incidents.t, and README.md.
+my $RECIPES   = 'recipes.md';
+my $INCIDENTS = 'incidents.md';
+my $README    = 'README.md';
 
 # This one is about the portable edition.
 my $PORTABLE = 'portable.md';
@@ -34,7 +35,7 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.
     next if %wanted && !$wanted{ $name =~ s/[.]md$//r };
     my $page = Page->new($file);
     $page->run($server, portable => $name eq $PORTABLE)
-        if $page->steps && $name ne $RECIPES && $name ne $README;
+        if $page->steps && !grep { $name eq $_ } $RECIPES, $INCIDENTS, $README;
 
     # Blocks in other languages: the page names the test, which reads the page, or has the block's
     # lines itself.

@@ -1,238 +1,321 @@
 #!/usr/bin/env perl
-# Ten incidents as a DBA meets them at 3 a.m., each built anew: one or two statements show what is
-# wrong and what ends it, on a terminal of 120 columns and 60 lines. It takes 500 sessions that
-# wait, a full lock table, and what psql prints.
+# doc/incidents.md: each of its incidents is built, and solved by whoever has only the rights of the
+# page, with at most three statements of the page, on a terminal of 80 columns. It takes 500
+# sessions that wait, a full lock table, a failover, and what psql prints.
+#
+#   WRITE=1   where psql prints something else, write that into the page
+use utf8;
 use AdvisoryTest;
+use Encode qw(decode_utf8);
+use FindBin;
+use Page;
+use Psql;
+use Replica;
 use Screen;
 
-use constant { WAITERS => 500, COLUMNS => 120, LINES => 60 };
+use constant { WAITERS => 500, COLUMNS => 80, LINES => 50, STATEMENTS => 3 };
 
-my $BLOCKERS = 'SELECT * FROM advisory.blockers \gx';
-my $ACTIVITY = 'SELECT * FROM advisory.activity;';
-my $TREE = 'SELECT * FROM advisory.wait_tree();';
+my $page = Page->new("$FindBin::Bin/../../doc/incidents.md");
+my %steps;
+push @{ $steps{ $_->{chapter} // 'Rights' } }, $_ for $page->steps;
+my %solved;
 
-my $server = own_server('max_connections=' . (WAITERS + 40), 'advisory_ext.leak_after=1ms');
-sub there { return session(server => $server, @_) }
-my $look = there(application => 'look');
-$look->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE item (id int PRIMARY KEY, n int)',
-    'INSERT INTO item VALUES (1, 0)', 'CREATE ROLE app LOGIN', 'GRANT ALL ON item TO app');
+# The page's database, the sessions of programs, and whoever looks; admin is a superuser.
+my ($server, $database, $admin, $oncall, $is_portable);
 
-# With a full lock table nobody can connect any more.
-my @connected;
-
-# Each statement with what its output must contain.
-sub incident ($what, @looks) {
-    cmp_ok(@looks / 2, '<=', 2, "$what: at most two statements");
-    while (my ($statement, $shows) = splice @looks, 0, 2) {
-        my $text = screen($statement, server => $server, database => 'postgres',
-            psql => shift @connected);
-        my $lines = () = $text =~ /\n/g;
-        cmp_ok(columns($text), '<=', COLUMNS, "$what: $statement is not too wide") or diag $text;
-        cmp_ok($lines, '<=', LINES, "$what: nor too long") or diag $text;
-        like($text, $_, "$what: it shows $_") for @$shows;
-    }
-    return;
+sub there ($application, @statements) {
+    return session(server => $server, database => $database, role => 'app',
+        application => $application)->run(@statements);
 }
 
-# What blockers names as the remedy, which is run, and must end the waits of these sessions.
-sub cured ($what, @waiters) {
-    $look->run($_->[0]) for @{ $look->rows('SELECT remedy FROM advisory.blockers') };
-    $_->ends(undef, "$what: the remedy ends it") for @waiters;
-    leave($look, @waiters);
-    return;
-}
-
-sub waiter ($statement, %how) {
-    my $waiter = there(role => 'app', application => 'worker', %how);
-    $waiter->start($statement);
-    $look->wait_until('it waits',
-        'SELECT count(*) FROM advisory.waits WHERE pid = ? AND waited IS NOT NULL', $waiter->pid);
+sub waiter ($application, $statement, %how) {
+    my $waiter = session(server => $server, database => $database, role => 'app',
+        application => $application, %how)->start($statement);
+    $admin->wait_until("$statement waits", 'SELECT (SELECT count(*) FROM pg_locks
+        WHERE pid = ? AND NOT granted) + (SELECT count(*) FROM advisory.locks WHERE pid = ?
+        AND NOT granted)', $waiter->pid, $waiter->pid);
     return $waiter;
 }
 
-{
-    my $migration = there(application => 'migrate')->run('SELECT pg_advisory_lock(72707369)',
-        'BEGIN');
-    my @next = map { waiter('SELECT pg_advisory_lock(72707369)') } 1 .. 2;
-    my $pid = $migration->pid;
-    incident('a stuck migration', $ACTIVITY => [qr/"Prisma Migrate: migra.*\b$pid\b.*idle in xact/],
-        $BLOCKERS => [qr/^waiters +\| 2$/m, qr/advisory\.terminate_holder_key\(72707369, $pid\);/]);
-    cured('a stuck migration', shift @next);
+sub on_call ($role) {
+    return Psql->new(server => $server, database => $database, role => $role,
+        form => '-P pager=off -v SHOW_CONTEXT=never');
 }
 
-{
-    my $pooled = there(application => 'pool')->run(q(SELECT advisory.lock('billing', 'invoice:42')),
-        'SELECT pg_sleep(0.01)');
-    my $next = waiter(q(SELECT advisory.lock('billing', 'invoice:42')));
-    my $pid = $pooled->pid;
-    incident('a lock forgotten in a pool', 'SELECT * FROM advisory.leaks \gx' => [
-            qr/^pid +\| $pid$/m, qr/^name +\| invoice:42$/m, qr/^reason +\| \w/m ],
-        $BLOCKERS => [qr/terminate_holder\('billing', 'invoice:42', $pid\);/]);
-    cured('a lock forgotten in a pool', $next);
+# A database of the server with an edition, and who is on call there.
+sub begin ($edition) {
+    $is_portable = $edition eq 'portable';
+    $database = $is_portable ? 'portable' : 'postgres';
+    my $root = session(server => $server);
+    if ($is_portable) {
+        $root->run('CREATE DATABASE portable');
+        is(load_portable($database, $server->{PGUSER}, $server), '', 'the portable edition is loaded');
+    } else {
+        $root->run('CREATE EXTENSION advisory_ext',
+            map { "CREATE ROLE $_ LOGIN" } qw(app shop oncall));
+        # In a deadlock it is not this one that gets the error.
+        $root->run(q(ALTER ROLE shop SET deadlock_timeout = '10min'));
+    }
+    $admin = session(server => $server, database => $database);
+    $admin->run('CREATE TABLE item (id int PRIMARY KEY, n int)', 'INSERT INTO item VALUES (1, 0)',
+        'GRANT ALL ON item TO app');
+    $admin->run($_) for map { split /;\n/, $_->{sql} } @{ $steps{Rights} };
+    $oncall = on_call('oncall');
+    return;
 }
 
-{
-    # They keep a whole pool, though nobody waits: others only try.
-    my @idle = map {
-        there(role => 'app', application => 'shop')
-            ->run('BEGIN', "SELECT advisory.try_xact_lock('cart', $_)")
-    } 1 .. 20;
-    my $failed = there(role => 'app', application => 'shop')->run('SELECT pg_advisory_lock(4711)',
-        'BEGIN');
-    $failed->query('SELECT 1/0');
-    my ($lease) = @{ $look->rows(q(SELECT token FROM advisory.lease('leader', 'a', '1ms')))->[0] };
-    my $relies = there()->run('BEGIN', "SELECT advisory.check_lease('leader', 'a', $lease)");
-    is_deeply($look->rows(q(SELECT pid, kind, namespace, key, mode,
-            reason ~ '^idle in a transaction for \d+ s$', state FROM advisory.leaks ORDER BY pid)),
-        [ (map { [ $idle[ $_ - 1 ]->pid, 'lock', 'cart',
-            $look->value("SELECT advisory.key('cart', $_)"), 'exclusive', 1,
-            'idle in transaction' ] } 1 .. 20),
-            [ $failed->pid, 'lock', undef, 4711, 'exclusive', 1, 'idle in transaction (aborted)' ],
-            [ $relies->pid, 'lease', 'leader', $look->value(q(SELECT advisory.key('leader', 'a'))),
-                'shared', 1, 'idle in transaction' ] ],
-        'leaks shows who is idle in a transaction, though nobody waits');
-    my $busy = $idle[0]->start('SELECT pg_sleep(600)');
-    $look->wait_until('it works', q(SELECT state = 'active' FROM pg_stat_activity WHERE pid = ?),
-        $busy->pid);
-    $look->shows('SELECT count(*) FROM advisory.leaks WHERE pid = ?', 0, '... but not who works',
-        $busy->pid);
-    $look->run(q(SET advisory_ext.leak_after = '1h'));
-    $look->shows('SELECT count(*) FROM advisory.leaks', 0, '... nor who has just begun to be idle');
-    $look->run('RESET advisory_ext.leak_after');
-    leave($look, @idle, $failed, $relies);
-    $look->run(q(SELECT advisory.break_lease('leader', 'a')));
+# Runs a step of the page, in which these sessions have the process IDs that the page shows; returns
+# what is printed, with those.
+sub type ($what, $step, $pids, $psql = $oncall) {
+    my %real = map { $_ => $pids->{$_}->pid } keys %$pids;
+    my $sql = $step->{sql} =~ s/\b(47\d\d)\b/$real{$1} \/\/ $1/ger;
+    my $printed = decode_utf8($psql->run($sql));
+    my %shown = reverse %real;
+    my $any = join '|', keys %shown;
+    $printed =~ s/\b($any)\b/$shown{$1}/g if $any;
+    unlike($printed, qr/ERROR|WARNING|FATAL/, "$what: no error");
+    cmp_ok(columns($printed), '<=', COLUMNS, "$what: it is not too wide") or diag $printed;
+    my $lines = () = $printed =~ /\n/g;
+    cmp_ok($lines, '<=', LINES, "$what: nor too long") or diag $printed;
+    return $printed;
 }
 
-{
-    my @hung = map { there(application => "render-$_")
-        ->run(q(SELECT advisory.acquire('reports', 'render', 3))) } 1 .. 3;
-    my $next = waiter(q(SELECT advisory.acquire('reports', 'render', 3)));
-    my $pids = join ',', map { $_->pid } @hung;
-    incident('hung slots', 'SELECT * FROM advisory.semaphores \gx' => [ qr/^name +\| render$/m,
-            qr/^free +\| 0$/m, qr/^holders +\| \{$pids\}$/m ], $BLOCKERS => [ map {
-        my $pid = $_->pid;
-        qr/terminate_holder\('reports', 'render', $pid\);/
-    } @hung ]);
-    cured('hung slots', $next);
+# The statements of a chapter: those with an output must print it, the others are its remedies. They
+# are run by whoever is on call; all by another psql with look, the remedies with by.
+sub incident ($chapter, %how) {
+    my $what = ($is_portable ? 'portable: ' : '') . $chapter;
+    my @steps = @{ $steps{$chapter} };
+    my $statements = () = map { $_->{sql} =~ /;$| \\gx$/mg } @steps;
+    cmp_ok($statements, '<=', STATEMENTS, "$what: at most three statements");
+    # Figures of some chapters are those of this server.
+    my $plain = sub ($text) { return $how{figures} ? $text =~ s/\b\d{3,}\b/…/gr : $text };
+    for my $step (@steps) {
+        my $psql = $how{look} // (!$step->{shown} && $how{by} || $oncall);
+        my $printed = type($what, $step, $how{pids} // {}, $psql);
+        next if !$step->{shown} || $is_portable;
+        my $shown = Page::pattern($plain->($step->{shown}));
+        if ($ENV{WRITE} && Page::normal($printed) !~ $shown) {
+            $step->{printed} = $printed;
+        } else {
+            like(Page::normal($printed), $shown, "$what: as the page shows")
+                or diag $printed;
+        }
+    }
+    $solved{$what}++;
+    return;
 }
 
-{
-    my $owner = there(role => 'app', application => 'leader')
-        ->run(q(SELECT advisory.lease('service', 'leader', '1 hour', owner => 'host-1')));
-    leave($look, $owner);
-    my $next = waiter(q(SELECT advisory.lease('service', 'leader', '1 hour')));
-    incident('a lease whose owner is dead',
-        $BLOCKERS => [ qr/^who +\| host-1$/m, qr/break_lease\('service', 'leader', \d+\);/ ],
-        $ACTIVITY => [qr/service\/leader +\| +\| lease .*host-1/]);
-    cured('a lease whose owner is dead', $next);
+# The first statements of "Something hangs", in another situation; then the remedy that they show.
+sub hangs ($what, $shows, @waiters) {
+    my $printed = type($what, $steps{'Something hangs'}[0], {});
+    like($printed, $_, "$what: it shows $_") for @$shows;
+    return if !@waiters;
+    my ($remedy) = $printed =~ /^remedy +\| (.*)$/m or return;
+    like($oncall->run($remedy), qr/^ t$/m, "$what: $remedy");
+    $_->ends(undef, "$what: the remedy ends it") for @waiters;
+    $solved{$what}++;
+    return leave($admin, @waiters);
 }
 
-{
-    # The loser keeps the lock that it has, for which the other one still waits.
-    my ($one, $two) = map { there(role => 'app', application => $_) } qw(one two);
-    $one->run(q(SELECT advisory.lock('q', 'a')));
-    $two->run(q(SELECT advisory.lock('q', 'b')));
-    waits($look, $one, q(SELECT advisory.lock('q', 'b')));
-    $two->start(q(SELECT advisory.lock('q', 'a')));
-    wait_until('the server ends one of the waits', sub { $one->is_done || $two->is_done });
-    my ($loser, $other) = $one->is_done ? ($one, $two) : ($two, $one);
-    my $error = $loser->ends('40P01', 'a deadlock: one session gets the error');
-    like($error->{detail}, qr{"q/a".*"q/b"|"q/b".*"q/a"}s, '... with the names of both locks');
-    my $pid = $loser->pid;
-    incident('a deadlock', $BLOCKERS => [qr/terminate_holder\('q', '[ab]', $pid\);/],
-        $TREE => [qr/$pid app\@\w+ holds q\/[ab] /]);
-    cured('a deadlock', $other);
+$server = own_server('max_connections=' . (WAITERS + 40), 'max_prepared_transactions=5',
+    'deadlock_timeout=200ms', 'wal_level=replica');
+
+for my $edition (qw(extension portable)) {
+    begin($edition);
+    {
+        my $holder = there('worker', 'BEGIN', q(SELECT advisory.xact_lock('billing', 'invoice:42')));
+        my $next = waiter('web', q(SELECT advisory.lock('billing', 'invoice:42')));
+        incident('Something hangs', pids => { 4711 => $holder, 4712 => $next });
+        $next->ends(undef, 'the remedy ends the wait');
+        leave($admin, $next);
+    }
+    {
+        my $one = there('one', q(SELECT advisory.lock('stock', 'item:7')));
+        my $two = waiter('two', q(DO $$ BEGIN PERFORM advisory.lock('stock', 'item:8');
+            PERFORM advisory.lock('stock', 'item:7'); END $$), role => 'shop');
+        $one->fails(q(SELECT advisory.lock('stock', 'item:8')), '40P01', 'a deadlock');
+        incident('A deadlock', pids => { 4711 => $one, 4712 => $two });
+        $two->ends(undef, 'a deadlock: the other session goes on');
+        leave($admin, $two);
+    }
+    {
+        my @workers = map { there("render-$_", q(SELECT advisory.acquire('reports', 'render', 3))) }
+            1 .. 3;
+        my $try = there('render-4');
+        my $acquire = q(SELECT advisory.try_acquire('reports', 'render', 3));
+        $try->shows($acquire, 'NULL', 'no slot is free');
+        my %pids = map { 4710 + $_ => $workers[ $_ - 1 ] } 1 .. 3;
+        incident('A worker is frozen', pids => \%pids);
+        $try->shows($acquire, 3, 'a frozen worker is ended');
+        leave($admin, $try, @workers[ 0, 1 ]);
+    }
+    {
+        my $owner = there('mailer',
+            q(SELECT advisory.lease('leader', 'mailer', '1 hour', owner => 'worker-3')));
+        leave($admin, $owner);
+        my $next = there('mailer');
+        my $lease = q(SELECT token IS NULL FROM advisory.try_lease('leader', 'mailer', '1h'));
+        $next->shows($lease, 1, 'the lease is held');
+        incident('A lease whose owner is gone');
+        $next->shows($lease, 0, 'and then it can be had');
+        $admin->run(q(SELECT advisory.break_lease('leader', 'mailer')));
+        leave($admin, $next);
+    }
+    {
+        leave($admin, there('bank', 'BEGIN', q(SELECT advisory.xact_lock('payment', 7)),
+            q(PREPARE TRANSACTION 'payment-7')));
+        my $next = waiter('bank', q(SELECT advisory.lock('payment', 7)));
+        incident('A prepared transaction', by => on_call($server->{PGUSER}));
+        $next->ends(undef, 'the prepared transaction has gone');
+        leave($admin, $next);
+    }
+    {
+        my $run = q(CALL advisory.run('jobs', 'nightly', 'SELECT 1 / (SELECT %d)',
+            once_per => '1 day', once_window => '2026-03-02 00:00+00'));
+        my $scheduler = there('scheduler');
+        $scheduler->fails(sprintf($run, 0), '22012', 'a job fails');
+        my $lock = there('by-hand', q(SELECT advisory.lock('jobs', 'nightly')));
+        $scheduler->query(sprintf $run, 1);
+        incident('A job did not run', pids => { 4714 => $lock });
+        $admin->value(q(SELECT advisory.terminate_holder('jobs', 'nightly', ?)), $lock->pid);
+        is($scheduler->value(sprintf $run, 1), 1, 'the job can run again');
+        leave($admin, $scheduler);
+    }
+    {
+        my ($root, $holder) = map { there($_) } qw(root holder);
+        $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
+        $root->run('BEGIN', 'UPDATE item SET n = 1');
+        waits($admin, $holder, 'UPDATE item SET n = 2');
+        my $next = waiter('web', q(SELECT advisory.lock('billing', 'invoice:42')));
+        my ($pid, $middle) = ($root->pid, $holder->pid);
+        hangs("$edition: a holder that waits for a row", [qr/^ $pid app\@root .*\n +$middle .*\n/m,
+                qr/^waiters +\| 2$/m, qr/^remedy +\| .*terminate_blocker\($pid, '/m], $holder);
+        $next->ends(undef, '... and then that of the others');
+        leave($admin, $next);
+    }
+    {
+        my $claim = q(SELECT advisory.claim('a', 'b', '365 days'));
+        my $run = there('yearly', 'BEGIN', $claim);
+        my $next = waiter('yearly', $claim);
+        my $pid = $run->pid;
+        if ($is_portable) {
+            my ($statement) = map { /`(SELECT pid, pg_blocking_pids[^`]*)`/ } @{ $page->{lines} };
+            like($oncall->run("$statement;"), qr/^ +${\$next->pid} \| \{$pid\}$/m, 'a waiter in claim()');
+            leave($admin, $run);
+            $next->ends(undef, 'a waiter in claim()');
+            leave($admin, $next);
+        } else {
+            hangs('a waiter in claim()', [qr/^ $pid .*\n.* waits for /m,
+                    qr/^remedy +\| .*terminate_blocker\($pid, '/m], $next);
+        }
+    }
+    {
+        # Which is active: to cancel it is enough.
+        my $holder = there('job', 'BEGIN', q(SELECT advisory.xact_lock('a', 'b')))
+            ->start('SELECT pg_sleep(600)');
+        my $next = waiter('web', q(SELECT advisory.lock('a', 'b')));
+        my ($cancel) = map { /(SELECT pg_catalog.pg_cancel_backend\(4711\))/ } @{ $page->{lines} };
+        hangs("$edition: an active holder", [qr/^state +\| active/m]);
+        $oncall->run($cancel =~ s/4711/$holder->pid/er . ';');
+        $holder->ends('57014', 'an active holder is canceled');
+        $next->ends(undef, '... which ends the wait');
+        leave($admin, $holder, $next);
+    }
+    {
+        my $migration = session(server => $server, database => $database, role => 'app',
+            application => 'prisma')->run('SELECT pg_advisory_lock(72707369)');
+        my $next = waiter('prisma', 'SELECT pg_advisory_lock(72707369)');
+        my $pid = $migration->pid;
+        hangs("$edition: a stuck migration", [qr/^lock +\| .*Prisma Migrate/m,
+                qr/terminate_holder_key\(72707369, $pid\);/], $next);
+    }
+    next if $is_portable;
+    {
+        my $holder = there('worker', q(SELECT advisory.lock('billing', 'invoice:42')),
+            q(SET application_name = 'web'));
+        incident('Locks nobody releases', pids => { 4711 => $holder });
+        $admin->shows(q(SELECT advisory.is_locked('billing', 'invoice:42')), 0, 'it is released');
+    }
+    {
+        leave($admin, there('scheduler', q(SELECT advisory.xact_lock('billing', 'report'))))
+            for 1, 2;
+        incident('A job ran twice');
+    }
 }
 
-{
-    my $holder = there(application => 'holder')
-        ->run(q(SELECT advisory.lock('billing', 'invoice:42')));
-    my $root = there(application => 'root')->run('BEGIN', 'UPDATE item SET n = 1');
-    waits($look, $holder, 'UPDATE item SET n = 2');
-    my $next = waiter(q(SELECT advisory.lock('billing', 'invoice:42')));
-    my ($pid, $middle) = ($root->pid, $holder->pid);
-    incident('a holder that waits for a row',
-        $BLOCKERS => [ qr/^waiters +\| 2$/m, qr/advisory\.terminate_blocker\($pid, '/ ],
-        $TREE => [qr/^ $pid .*\n +$middle .* waits for .*\n.*waits for billing\/invoice:42/m]);
-    $look->run($look->value('SELECT remedy FROM advisory.blockers'));
-    $holder->ends(undef, 'a holder that waits for a row: the remedy ends its wait');
-    leave($look, $holder);
-    $next->ends(undef, '... and then that of the others');
-}
-
-{
-    my $run = there(application => 'nightly')->run('BEGIN',
-        q(SELECT advisory.claim('jobs', 'nightly', '1 hour', '2026-01-01 00:00Z')));
-    my $next = waiter(q(SELECT advisory.claim('jobs', 'nightly', '1 hour', '2026-01-01 00:00Z')));
-    my ($pid, $waits) = ($run->pid, $next->pid);
-    incident('a waiter in claim()',
-        $BLOCKERS => [ qr/^waiters +\| 1$/m, qr/advisory\.terminate_blocker\($pid, '/ ], $TREE => [
-            qr/^ $pid .*idle in transaction.*\n +$waits .* waits for a window of jobs\/nightly/m]);
-    cured('a waiter in claim()', $next);
+# The statements of its lines about the portable edition.
+for my $statement (map { /`(SELECT (?:[*]|pid, )[^`]*)`/g } @{ $page->{lines} }) {
+    like($oncall->run("$statement;"), qr/^\(\d+ rows?\)$/m, "portable: $statement");
 }
 
 # ---- 500 waiters ---------------------------------------------------------------------------------
 
-my @waiters = map { there(application => sprintf 'worker-%d', $_) } 1 .. WAITERS;
+($database, $is_portable) = ('postgres', 0);
+$oncall = on_call('oncall');
+$admin = session(server => $server, database => $database);
+my @waiters = map { there(sprintf 'worker-%d', $_) } 1 .. WAITERS;
 
-sub all_wait ($statement) {
-    $_->start($statement) for @waiters;
-    wait_until('all wait', sub { $look->value('SELECT count(*) FROM advisory.locks
+for my $lock (q(advisory.lock('billing', 'invoice:42')), q(advisory.acquire('workers', 'mail', 1))) {
+    my $holder = there('worker-0', "SELECT $lock");
+    $_->start("SELECT $lock") for @waiters;
+    wait_until('all wait', sub { $admin->value('SELECT count(*) FROM advisory.locks
             WHERE wait_start IS NOT NULL') == WAITERS }, 120);
-    return;
-}
-
-sub end_waits {
-    $look->run('SELECT count(pg_cancel_backend(pid)) FROM advisory.locks WHERE NOT granted');
-    $_->finish for @waiters;
-    return;
-}
-
-{
-    my $holder = there(application => 'worker-0')
-        ->run(q(SELECT advisory.lock('billing', 'invoice:42')));
-    all_wait(q(SELECT advisory.lock('billing', 'invoice:42')));
     my $pid = $holder->pid;
-    incident('500 waiters for a lock', $ACTIVITY => [ qr/^ \(490 more\) .*\| $pid *$/m,
-            qr/^ billing\/invoice:42 .* $pid .*worker-0 .*idle/m ],
-        $BLOCKERS => [ qr/^waiters +\| 500$/m, qr/invoice:42', $pid\);/ ]);
-    incident('500 waiters for a lock', $TREE => [qr/and 490 more, the longest \d+ s/]);
-    end_waits();
+    hangs('500 waiters', [qr/and 490 more, the longest \d+ s/, qr/^waiters +\| 500$/m,
+            qr/^remedy +\| .*', $pid\);/m]);
+    $admin->run('SELECT count(pg_cancel_backend(pid)) FROM advisory.locks WHERE NOT granted');
+    $_->finish for @waiters;
+    leave($admin, $holder);
 }
+leave($admin, @waiters);
+
+# ---- After a failover ----------------------------------------------------------------------------
 
 {
-    my @holders = map { there(application => "holder-$_")
-        ->run(q(SELECT advisory.acquire('reports', 'render', 3))) } 1 .. 3;
-    all_wait(q(SELECT advisory.acquire('reports', 'render', 3)));
-    my $pids = join ',', sort { $a <=> $b } map { $_->pid } @holders;
-    incident('500 waiters for a semaphore', $ACTIVITY => [qr/^ \(490 more\) .*\| $pids *$/m],
-        $BLOCKERS => [ qr/(?:\nwaiters +\| 500\n.*?){3}/s, map {
-        my $pid = $_->pid;
-        qr/render', $pid\);/
-    } @holders ]);
-    incident('500 waiters for a semaphore', $TREE => [ qr/and 490 more, the longest \d+ s/,
-            qr/and 2 more holders/ ]);
-    end_waits();
+    my $standby = replica($server);
+    my $leader = there('mailer', q(SELECT advisory.lease('leader', 'mailer', '1h',
+        owner => 'worker-3')));
+    my $scheduler = session(server => $server, role => 'app', application => 'scheduler');
+    $scheduler->start(q(CALL advisory.run('jobs', 'export', 'SELECT pg_sleep(600)',
+        once_per => '1 day', once_window => '2026-03-03 00:00+00')));
+    $admin->wait_until('it runs', q(SELECT count(*) FROM advisory.claims WHERE name = 'export'));
+    caught_up($admin, $standby);
+    $server->ctl('stop', '-m', 'immediate');
+    $standby->ctl('promote');
+    ($server, $database) = ($standby, 'postgres');
+    $admin = session(server => $server);
+    $admin->wait_until('it is the primary', 'SELECT NOT pg_is_in_recovery()');
+    $oncall = on_call('oncall');
+    incident('After a failover');
+    $server->ctl('stop', '-m', 'immediate');
 }
-leave($look, @waiters);
-$look->disconnect;
-$server->stop;
 
 # ---- A full lock table ---------------------------------------------------------------------------
 
 $server = own_server('max_connections=20', 'max_locks_per_transaction=10');
-$look = there(application => 'look')->run('CREATE EXTENSION advisory_ext');
+begin('extension');
 {
-    @connected = map { psql_begun(server => $server, database => 'postgres') } 1 .. 2;
-    wait_until('both are connected', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity
-            WHERE application_name = 'psql')) == 2 });
-    my $hog = there(application => 'import');
+    # Of two that are connected already, only one has done what the page advises.
+    my ($open, $other) = map { on_call($server->{PGUSER}) } 1, 2;
+    my ($advice) = map { /`(SELECT oid::regrole[^`]*)`/ } @{ $page->{lines} };
+    like($open->run("$advice;"), qr/ app$/m, $advice);
+    my $hog = there('import');
     $hog->fails('SELECT pg_advisory_lock(i) FROM generate_series(1, 100000) AS i', '53200',
         'a full lock table');
-    my $pid = $hog->pid;
-    incident('a full lock table',
-        'SELECT * FROM advisory.pressure \gx' => [qr/^status +\| critical$/m],
-        'SELECT * FROM advisory.pressure_by_backend LIMIT 5;' => [qr/^ +$pid .*import/m]);
+    like($other->run("SELECT pg_catalog.pg_terminate_backend(${\$hog->pid});"),
+        qr/out of shared memory/, 'a session that does not know the role cannot end it');
+    incident('The lock table is full', pids => { 4711 => $hog }, look => $open,
+        figures => 1);
+    wait_until('it has room', sub { $admin->value('SELECT status FROM advisory.pressure') eq 'ok' });
 }
 
+# ---- All of the page -----------------------------------------------------------------------------
+
+is_deeply([ grep { !$solved{$_} } grep { $_ ne 'Rights' } sort keys %steps ], [],
+    'each incident of the page was solved');
+for my $step ($page->steps) {
+    cmp_ok(columns($step->{$_} // ''), '<=', COLUMNS, "line $step->{line}: not wider than 80 columns")
+        for qw(sql shown);
+}
+$page->write_page if $ENV{WRITE};
 done_testing();
