@@ -235,8 +235,8 @@ $look->fails(q(CALL advisory.await_acquire('late', 's', NULL)), '22004',
     is(load_portable('postgres', $ENV{PGUSER}, $server), '', 'on a server with few locks');
     my $full = session(server => $server, database => 'postgres');
     # Often enough that the plans do not depend on the arguments any more.
-    $full->run(q(SELECT advisory.release_many('full', 'w', advisory.acquire_many('full', 'w', 50, 40))
-        FROM generate_series(1, 9)), <<'SQL');
+    $full->run(q(SELECT advisory.release_many('full', 'w',
+            advisory.acquire_many('full', 'w', 50, 40)) FROM generate_series(1, 9)), <<'SQL');
         DO $$
         DECLARE
             filled int := 0;
@@ -256,7 +256,8 @@ SQL
         'the lock table is full');
     $full->run('ROLLBACK');
     $full->shows($LEFT, 0, '... and no slot is left');
-    $full->fails(q(SELECT advisory.try_acquire_many('full', 's', 50, 40)), '53200', '... of a session');
+    $full->fails(q(SELECT advisory.try_acquire_many('full', 's', 50, 40)), '53200',
+        '... of a session');
     $full->shows($LEFT, 0, '... neither');
 }
 done_testing();

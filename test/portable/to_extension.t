@@ -267,7 +267,8 @@ $working_owner->run('CREATE TABLE done (name text, token bigint)', 'GRANT ALL ON
     BEGIN
         WHILE advisory.edition() = 'portable' LOOP
             i := i + 1;
-            token := (SELECT l.token FROM advisory.lease('work', worker || '_' || i, '1 hour') AS l);
+            token := (SELECT l.token
+                FROM advisory.lease('work', worker || '_' || i, '1 hour') AS l);
             PERFORM advisory.claim('work', worker || '_' || i, '1 day'),
                     advisory.check_token('work', worker::text, token);
             INSERT INTO done VALUES (worker || '_' || i, token);
@@ -281,7 +282,8 @@ $working_owner->wait_until('they work', 'SELECT count(DISTINCT left(name, 1)) / 
 is(move($work), '', 'beside sessions at work');
 my %ended = map { ($_->finish->{state} // '') => 1 } @workers;
 # Calls that run meanwhile find no function, or the other edition.
-is_deeply([ grep { !/^(|42883|42P01|3F000|XX000)$/ } keys %ended ], [], '... none of which is ended');
+is_deeply([ grep { !/^(|42883|42P01|3F000|XX000)$/ } keys %ended ], [],
+    '... none of which is ended');
 session(database => $work)->shows(q(SELECT count(*) > 0, count(*) - count(l.token),
     count(*) - count(c.key) FROM done AS d LEFT JOIN advisory.leases AS l USING (name)
     LEFT JOIN advisory._claims AS c ON c.name = d.name WHERE l.token IS NULL
