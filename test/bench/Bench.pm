@@ -71,10 +71,9 @@ sub once ($code) {
 #
 # The two measurements run by turns, and which of them is the first changes from round to round, so
 # that whatever else the machine does concerns both. They are given the tree and the round, and
-# return a number. What is kept is the median of the ratios of ours to theirs, the quartiles, and the
-# medians of ours and of theirs.
-# 'at most' and 'at least' say what is promised. at => is the place on the x axis of a plot whose
-# name is series. Returns this tree's median.
+# return a number. What is kept is the median of the ratios of ours to theirs, the quartiles, and
+# the medians of ours and of theirs. 'at most' and 'at least' say what is promised. at => is the
+# place on the x axis of a plot whose name is series. Returns this tree's median.
 sub compare (%how) {
     my (%ratios, %results);
     for my $round (1 .. $rounds) {

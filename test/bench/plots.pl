@@ -54,7 +54,8 @@ sub bars {
     my $plots = join ', ', map { sprintf q{$bars using %d:xtic(1) title "%s" lc rgb '%s'}, $_ + 2,
         $titles->[$_], $colours[$_] } 0 .. $#$titles;
     my $values = join ', ', map { sprintf
-        q{$bars using ($0 + %f):%d:(sprintf('%%.0f', $%d)) with labels offset 0,0.5 font ',9' notitle},
+        q{$bars using ($0 + %f):%d:(sprintf('%%.0f', $%d)) with labels offset 0,0.5 font ',9'}
+        . ' notitle',
         ($_ - $#$titles / 2) * $width, $_ + 2, $_ + 2 } 0 .. $#$titles;
     draw($name, $title, data('bars', @rows) . <<"GNUPLOT");
 set style data histogram
@@ -135,7 +136,8 @@ GNUPLOT
 }
 
 points('views', 'The more locks there are, the more time the views save (higher is better)',
-    'yerrorlines', 'times as fast as\npg_locks JOIN pg_stat_activity', 'advisory locks on the server',
+    'yerrorlines', 'times as fast as\npg_locks JOIN pg_stat_activity',
+    'advisory locks on the server',
     "set logscale y\nset yrange [0.3:300]\nset ytics (0.5, 1, 2, 5, 10, 20, 50, 100, 200)",
     'speed of locks' => 'advisory.locks', 'speed of activity' => 'advisory.activity',
     'speed of waits' => 'advisory.waits');

@@ -49,7 +49,7 @@ sub begin ($edition) {
     my $root = session(server => $server);
     if ($is_portable) {
         $root->run('CREATE DATABASE portable');
-        is(load_portable($database, $server->{PGUSER}, $server), '', 'the portable edition is loaded');
+        is(load_portable($database, $server->{PGUSER}, $server), '', 'the portable edition');
     } else {
         $root->run('CREATE EXTENSION advisory_ext',
             map { "CREATE ROLE $_ LOGIN" } qw(app shop oncall));
@@ -123,7 +123,8 @@ $server = own_server('max_connections=' . (WAITERS + 40), 'max_prepared_transact
 for my $edition (qw(extension portable)) {
     begin($edition);
     {
-        my $holder = there('worker', 'BEGIN', q(SELECT advisory.xact_lock('billing', 'invoice:42')));
+        my $holder = there('worker', 'BEGIN',
+            q(SELECT advisory.xact_lock('billing', 'invoice:42')));
         my $next = waiter('web', q(SELECT advisory.lock('billing', 'invoice:42')));
         incident('Something hangs', pids => { 4711 => $holder, 4712 => $next });
         $next->ends(undef, 'the remedy ends the wait');
@@ -200,7 +201,7 @@ for my $edition (qw(extension portable)) {
         my $pid = $run->pid;
         if ($is_portable) {
             my ($statement) = map { /`(SELECT pid, pg_blocking_pids[^`]*)`/ } @{ $page->{lines} };
-            like($oncall->run("$statement;"), qr/^ +${\$next->pid} \| \{$pid\}$/m, 'a waiter in claim()');
+            like($oncall->run("$statement;"), qr/^ +${\$next->pid} \| \{$pid\}$/m, $statement);
             leave($admin, $run);
             $next->ends(undef, 'a waiter in claim()');
             leave($admin, $next);
@@ -255,7 +256,8 @@ $oncall = on_call('oncall');
 $admin = session(server => $server, database => $database);
 my @waiters = map { there(sprintf 'worker-%d', $_) } 1 .. WAITERS;
 
-for my $lock (q(advisory.lock('billing', 'invoice:42')), q(advisory.acquire('workers', 'mail', 1))) {
+for my $lock (q(advisory.lock('billing', 'invoice:42')),
+    q(advisory.acquire('workers', 'mail', 1))) {
     my $holder = there('worker-0', "SELECT $lock");
     $_->start("SELECT $lock") for @waiters;
     wait_until('all wait', sub { $admin->value('SELECT count(*) FROM advisory.locks
@@ -306,7 +308,8 @@ begin('extension');
         qr/out of shared memory/, 'a session that does not know the role cannot end it');
     incident('The lock table is full', pids => { 4711 => $hog }, look => $open,
         figures => 1);
-    wait_until('it has room', sub { $admin->value('SELECT status FROM advisory.pressure') eq 'ok' });
+    wait_until('it has room',
+        sub { $admin->value('SELECT status FROM advisory.pressure') eq 'ok' });
 }
 
 # ---- All of the page -----------------------------------------------------------------------------
@@ -314,7 +317,7 @@ begin('extension');
 is_deeply([ grep { !$solved{$_} } grep { $_ ne 'Rights' } sort keys %steps ], [],
     'each incident of the page was solved');
 for my $step ($page->steps) {
-    cmp_ok(columns($step->{$_} // ''), '<=', COLUMNS, "line $step->{line}: not wider than 80 columns")
+    cmp_ok(columns($step->{$_} // ''), '<=', COLUMNS, "line $step->{line}: not too wide")
         for qw(sql shown);
 }
 $page->write_page if $ENV{WRITE};
