@@ -72,7 +72,7 @@ class Case(unittest.TestCase):
             'AND datname = current_database()', application)]
 
     def in_thread(self, function):
-        """Runs it beside the test. Returns a function that waits for what it returns, or raises what it raises."""
+        """Runs it beside the test. Returns a function that waits for what it returns or raises."""
         outcome = {}
 
         def run():
@@ -91,6 +91,7 @@ class Case(unittest.TestCase):
                 raise outcome['error']
             return outcome['value']
 
+        result.is_running = thread.is_alive
         return result
 
     def program(self, text):

@@ -109,12 +109,13 @@ class ServerKilled(Case):
                 return 'had it'
 
         execute(self.look, 'SET synchronous_commit = local')
+        self.addCleanup(standby, '')
         for when in ('grant', 'renewal'):
             with self.assertRaisesRegex(LeaseLost, 'the grant is not confirmed' if when == 'grant' else 'no renewal has succeeded'):
                 if when == 'grant':
                     standby('nobody')
                     taker = self.in_thread(take)
-                    wait_until('it is over', lambda: cancel() or not self.sessions())
+                    wait_until('it is over', lambda: cancel() or not taker.is_running())
                     taker()
                 else:
                     with self.advisory.lease(self.namespace, 'job', ttl=3) as lease:
