@@ -1,9 +1,10 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java
+# The leases of clients/python, examples/node/lease.js and examples/java/Lease.java
 # themselves, all at the same time: the clients renew them during the work, even after a connection
 # was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
 # alone: its leases end after a second or two unless a client renews them.
 use AdvisoryTest;
+use FindBin;
 use Launch;
 use POSIX qw(WUNTRACED);
 use Programs;
@@ -18,11 +19,8 @@ my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program     => [ $python, examples('python/lease.py') ],
-        write       => [ $python, '-c',
-            'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), '
-                . 'sys.argv[3]); print("written")' ],
-        environment => { PYTHONPATH => examples('python') },
+        program     => [ $python, "$FindBin::Bin/lease_client.py" ],
+        environment => { PYTHONPATH => "$FindBin::Bin/../../clients/python/src" },
     };
 }
 if (my $modules = node_modules()) {

@@ -180,7 +180,10 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
             wait_until('its session is gone', lambda: len(self.sessions()) == 1)
             [holds] = self.sessions()
             waiter = self.in_thread(lambda: take(None))
-            wait_until('it waits', lambda: len(self.sessions()) == 2)
+            # (Not before that: an error to begin with would come out.)
+            wait_until('it waits', lambda: self.ask('SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = %s '
+                                                    'AND datname = current_database() AND query LIKE %s',
+                                                    self.application, 'active', '%advisory.lease(%'))
             [before] = [pid for pid in self.sessions() if pid != holds]
             self.ask('SELECT pg_terminate_backend(%s)', before)
             wait_until('it waits again, on another connection',

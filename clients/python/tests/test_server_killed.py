@@ -77,7 +77,9 @@ class ServerKilled(Case):
 
         with self.advisory.lease(self.namespace, 'job', ttl=12) as lease:
             waiter = self.in_thread(take)
-            wait_until('one has it, one waits', lambda: len(self.sessions()) == 2)
+            wait_until('one has it, one waits', lambda: len(self.sessions()) == 2 and self.ask(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'killed' AND state = 'active'"))
+            time.sleep(0.2)
             self.restart()
             wait_until('one has it, one waits, again', lambda: len(self.sessions()) == 2)
             wait_until('it is renewed', lambda: self.ask(

@@ -6,3 +6,6 @@ from ._lease import Lease
 from ._values import key
 
 __all__ = ['Advisory', 'AdvisoryError', 'Holder', 'Lease', 'LeaseLost', 'LockLost', 'NotAvailable', 'TransactionPooler', 'key']
+
+for _error in (AdvisoryError, LeaseLost, LockLost, NotAvailable, TransactionPooler):
+    _error.__module__ = __name__            # as tracebacks show them

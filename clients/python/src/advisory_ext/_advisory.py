@@ -1,7 +1,7 @@
 """The entry: locks, semaphores, leases and claims."""
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
 from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 
@@ -32,8 +32,7 @@ class Advisory:
         when the next one gets the lock. With scope='session', without a transaction.
         """
         mode = '_shared' if shared else ''
-        lock = _Lock((check_name(namespace), check_name(name)),
-                     f'{_xact(scope)}lock{mode}(%s::text, %s::text, %s::interval)', (check_timeout(timeout),),
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}lock{mode}(%s::text, %s::text, %s::interval)', (check_timeout(timeout),),
                      f'unlock{mode}(%s::text, %s::text)')
         return self._hold(lock, scope, lambda connection, _: connection)
 
@@ -42,8 +41,8 @@ class Advisory:
         """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of so many slots, from 1 on."""
         if isinstance(slots, bool) or not isinstance(slots, int):
             raise TypeError(f'slots is an int, not {slots!r}')
-        lock = _Lock((check_name(namespace), check_name(name)),
-                     f'{_xact(scope)}acquire(%s::text, %s::text, %s::integer, %s::interval)', (slots, check_timeout(timeout)),
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}acquire(%s::text, %s::text, %s::integer, %s::interval)',
+                     (slots, check_timeout(timeout)),
                      'release(%s::text, %s::text, %s::integer)')
         return self._hold(lock, scope, lambda connection, slot: (connection, slot))
 
@@ -55,8 +54,8 @@ class Advisory:
         """
         if owner is not None and not isinstance(owner, str):
             raise TypeError(f'owner is a str, not {owner!r}')
-        return hold_lease(Keeper(self._connect, (check_name(namespace), check_name(name)), check_time(ttl, 'ttl'),
-                                 check_timeout(timeout), owner, check_time(lock_delay, 'lock_delay')))
+        options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner, check_time(lock_delay, 'lock_delay'))
+        return hold_lease(Keeper(self._connect, _names(namespace, name), options))
 
     def claim(self, namespace: Name, name: Name, every: Time, *, window_start: datetime | str | None = None,
               time_zone: str | None = None, connection: Any = None) -> datetime | None:
@@ -66,34 +65,30 @@ class Advisory:
         """
         if isinstance(window_start, datetime) and window_start.tzinfo is None:
             raise TypeError(f'window_start has a time zone, unlike {window_start!r}')
-        values = (check_name(namespace), check_name(name), check_time(every, 'every'), window_start, time_zone)
-
-        def claim(connection: Any) -> float | None:
-            [began] = ask(connection, 'extract(epoch FROM '
-                          'advisory.claim(%s::text, %s::text, %s::interval, %s::timestamptz, %s::text))::float8', values)
-            return began
-
-        if connection is not None:
-            began = claim(connection)
-        else:
-            with borrow(self._connect) as own, transaction(own):
-                began = claim(own)
+        values = (*_names(namespace, name), check_time(every, 'every'), window_start, time_zone)
+        with self._transaction() if connection is None else nullcontext(connection) as its_transaction:
+            [began] = ask(its_transaction, 'extract(epoch FROM advisory.claim('
+                          '%s::text, %s::text, %s::interval, %s::timestamptz, %s::text))::float8', values)
         return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
     # ---- Both ways of holding --------------------------------------------------------------------------------------
 
     @contextmanager
     def _hold(self, lock: _Lock, scope: str, lent: Callable[[Any, Any], Any]) -> Iterator[Any]:
-        with borrow(self._connect) as connection:
-            if scope == 'session':
-                # Not in a transaction, which would hold back vacuum, and which a time limit could end.
-                with autocommit(connection, True):
-                    refuse_transaction_pooler(self._connect, connection, *lock.names)
-                    with _in_session(connection, lock) as value:
-                        yield lent(connection, value)
-            else:
-                with transaction(connection), _in_transaction(connection, lock) as value:
-                    yield lent(connection, value)
+        if scope == 'transaction':
+            with self._transaction() as connection, _in_transaction(connection, lock) as value:
+                yield lent(connection, value)
+            return
+        # Not in a transaction, which would hold back vacuum, and which a time limit could end.
+        with borrow(self._connect) as connection, autocommit(connection, True):
+            refuse_transaction_pooler(self._connect, connection, *lock.names)
+            with _in_session(connection, lock) as value:
+                yield lent(connection, value)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with borrow(self._connect) as connection, transaction(connection):
+            yield connection
 
 
 class _Lock(NamedTuple):
@@ -122,21 +117,10 @@ def _in_session(connection: Any, lock: _Lock) -> Iterator[Any]:
     try:
         yield value
     except BaseException:
-        try:
+        with suppress(AdvisoryError):       # the error of the work comes first
             _release(connection, lock, value)
-        except Exception:
-            connection.close()              # the end of the session releases it, too
         raise
-    try:
-        _release(connection, lock, value)
-    except LockLost:
-        connection.close()
-        raise
-    except AdvisoryError:
-        raise
-    except Exception as error:
-        connection.close()
-        raise LockLost(f'the lock could not be released at the end of the work: {error}'.rstrip(), *lock.names) from error
+    _release(connection, lock, value)
 
 
 NOW = 'pg_catalog.now()::text'      # of the present transaction
@@ -156,16 +140,25 @@ def _take(connection: Any, lock: _Lock) -> tuple:
 
 
 def _release(connection: Any, lock: _Lock, value: Any) -> None:
-    """If the work has left a transaction open, it ends before the lock is free."""
+    """If the work has left a transaction open, it ends before the lock is free. If in doubt the session ends."""
     was_open = status(connection) != IDLE
-    if was_open:
-        connection.rollback()
-    slot = () if isinstance(value, bool) else (value,)
-    [was_held] = ask(connection, f'advisory.{lock.release}', lock.names + slot)
+    try:
+        if was_open:
+            connection.cursor().execute('ROLLBACK')     # with autocommit, rollback() of psycopg2 does nothing
+        slot = () if isinstance(value, bool) else (value,)
+        [was_held] = ask(connection, f'advisory.{lock.release}', lock.names + slot)
+    except Exception as error:
+        connection.close()
+        raise LockLost(f'the lock could not be released at the end of the work: {error}'.rstrip(), *lock.names) from error
     if not was_held:
+        connection.close()
         raise LockLost('the lock was no longer held at the end of the work', *lock.names)
     if was_open:
         raise AdvisoryError('the work has left a transaction open, which is rolled back', *lock.names)
+
+
+def _names(*names: Name) -> tuple:
+    return tuple(map(check_name, names))
 
 
 def _xact(scope: str) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing, contextmanager, suppress
-from typing import Any, Iterator
+from typing import Any, ContextManager, Iterator
 
 IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR = range(4)       # libpq's, as both drivers have them
 
@@ -13,15 +13,14 @@ def is_psycopg3(connection: Any) -> bool:
     return psycopg is not None and isinstance(connection, psycopg.Connection)
 
 
-def ask(connection: Any, expression: str, values: tuple = ()) -> tuple:
+def ask(connection: Any, expression: str, values: tuple = ()) -> Any:
     """The one row of a SELECT, as a tuple, whatever the connection's own cursors make of rows.
 
     psycopg 3 would give a name to a statement that it sends often, which old poolers could not carry.
     """
     if is_psycopg3(connection):
-        from psycopg import Cursor
-        from psycopg.rows import tuple_row
-        with Cursor(connection, row_factory=tuple_row) as cursor:
+        from psycopg import Cursor, rows
+        with Cursor(connection, row_factory=rows.tuple_row) as cursor:
             return cursor.execute(f'SELECT {expression}', values, prepare=False).fetchone()
     from psycopg2.extensions import cursor as cursor_factory
     with connection.cursor(cursor_factory=cursor_factory) as cursor:
@@ -86,23 +85,15 @@ def is_pool(connect: Any) -> bool:
 @contextmanager
 def borrow(connect: Any) -> Iterator[Any]:
     """A connection for the work."""
-    if is_pool(connect):
-        with connect.connection() as connection:
-            yield connection
-        return
-    made = connect()
+    made = connect.connection() if is_pool(connect) else connect()
     # A connection's own context would commit at its end, and in psycopg2 not close it.
     with closing(made) if hasattr(made, 'cursor') else made as connection:
         yield connection
 
 
-@contextmanager
-def open_own(connect: Any) -> Iterator[Any]:
+def open_own(connect: Any) -> ContextManager[Any]:
     """A connection beside those of the pool: with a pool that is used up, we would wait for those who wait for us."""
     if not is_pool(connect):
-        with borrow(connect) as connection:
-            yield connection
-        return
+        return borrow(connect)
     conninfo, kwargs = (value() if callable(value) else value for value in (connect.conninfo, connect.kwargs))
-    with closing(connect.connection_class.connect(conninfo, **(kwargs or {}))) as connection:
-        yield connection
+    return closing(connect.connection_class.connect(conninfo, **(kwargs or {})))

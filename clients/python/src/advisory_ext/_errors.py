@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._driver import sqlstate
 
@@ -58,22 +58,21 @@ _REMEDIES = (
 )
 
 
-def is_taken(error: BaseException) -> bool:
+def is_taken(error: Any) -> bool:
     """The driver's error of something that somebody else has, and not of a table that is locked."""
     return sqlstate(error) == '55P03' and error.diag.schema_name is not None and error.diag.constraint_name is not None
 
 
-def raise_if_taken(error: BaseException, limit: str | None = None) -> None:
+def raise_if_taken(error: Any, limit: str | None = None) -> None:
     """Raises NotAvailable if the driver's error says that. limit is how long we have waited in all, if the server does not know."""
     if not is_taken(error):
         return
     diag = error.diag
     text, hint = diag.message_detail or '', diag.message_hint or ''
-    holder = _HOLDER.search(text)
-    pid, role, application = holder.groups() if holder else (None, None, None)
+    found = _HOLDER.search(text)
+    holder = Holder(int(found[1]), found[2], found[3], text) if found else Holder(None, None, None, text)
     remedy = next(filter(None, (pattern.search(hint) for pattern in _REMEDIES)), None)
     message = diag.message_primary
     if limit:
         message = re.sub(r' (?:within .*|without waiting)$', f' {limit}', message)
-    raise NotAvailable(message, diag.schema_name, diag.constraint_name, Holder(pid and int(pid), role, application, text),
-                       remedy and remedy['remedy']) from error
+    raise NotAvailable(message, diag.schema_name, diag.constraint_name, holder, remedy['remedy'] if remedy else None) from error

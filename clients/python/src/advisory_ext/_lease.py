@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
 from typing import Any, Iterator
@@ -37,8 +37,7 @@ class Lease:
 
     def check(self) -> None:
         """Raises LeaseLost if it is lost. Unlike the event, it also knows at once when the process was stopped."""
-        if self._keeper.is_lost():
-            raise self._keeper.loss
+        self._keeper.check()
 
 
 @contextmanager
@@ -54,8 +53,7 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
                 raise keeper.loss from error
             raise
         keeper.end()
-        if keeper.loss is not None:
-            raise keeper.loss
+        keeper.check()
     finally:
         keeper.disconnect(is_broken=False)
 
@@ -69,24 +67,28 @@ class Keeper:
 
     token: int
     expires_at: datetime
-    loss: LeaseLost | None = None           # why it is lost, when it is
+    loss: Any = None                        # why it is lost, when it is
 
-    def __init__(self, connect: Any, names: tuple, ttl: str, timeout: str | None, owner: str | None, lock_delay: str):
+    def __init__(self, connect: Any, names: tuple, options: tuple):
         self.lost = Event()
         self._connect = connect
         self._names = names
-        self._options = (ttl, timeout, owner, lock_delay)
+        self._options = options
         self._line: Line | None = None
         self._until = math.inf
         self._losing = Lock()
         self._done = Event()
-        self._thread: Thread | None = None
+        self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
         self._failure = ''                  # of the last renewal
 
     def is_lost(self) -> bool:
         if now() >= self._until:
             self._lose(f'no renewal has succeeded for {self._ttl:.3g} s{self._failure}')
         return self.loss is not None
+
+    def check(self) -> None:
+        if self.is_lost():
+            raise self.loss
 
     def take(self) -> None:
         """Waits in several short calls: of the TTL of one that waited for long, little could be left when it returns.
@@ -120,22 +122,19 @@ class Keeper:
             self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
         if self.is_lost():
             self.end()
-            raise self.loss
-        self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
+            self.check()
         self._thread.start()
 
     def end(self) -> None:
         """Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends with its TTL."""
         self.is_lost()                      # as of now, not of when the server has answered
         self._done.set()
-        if self._thread:
+        if self._thread.is_alive():
             self._thread.join()             # not for longer than one answer may take
-        try:
+        with suppress(Exception):
             answer = self._ask(min(PATIENCE, self._ttl / 3), 'advisory.end_lease(%s::text, %s::text, %s::bigint)', *self._names, self.token)
-        except Exception:
-            return
-        if answer.row == (False,):
-            self._lose('it was no longer ours at the end')
+            if answer.row == (False,):
+                self._lose('it was no longer ours at the end')
 
     def disconnect(self, is_broken: bool) -> None:
         if self._line:

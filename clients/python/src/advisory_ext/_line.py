@@ -66,8 +66,6 @@ class Line:
 
     def _run(self) -> None:
         question = self._questions.get()
-        if question is None:
-            return
         try:
             with open_own(self._connect) as connection:
                 self._connection = connection

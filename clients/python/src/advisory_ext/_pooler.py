@@ -20,8 +20,8 @@ def refuse_transaction_pooler(connect: Any, connection: Any, namespace: str, nam
     If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both
     open share a process, or if one of them has two. Each is asked when it has no transaction.
     """
-    mine = {_process(connection)}
-    if connection.info.backend_pid not in mine and _is_shared(connect, connection, mine):
+    mine = {ask(connection, PROCESS)}
+    if (connection.info.backend_pid,) not in mine and _is_shared(connect, connection, mine):
         raise TransactionPooler('a session-level lock cannot be held behind a pooler in transaction mode: leave scope out for a lock of a '
                                 'transaction, or use lease(), or connect to the server itself', namespace, name)
 
@@ -31,9 +31,9 @@ def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
     other = Line(connect)
     try:
         for _ in range(ROUNDS):
-            [theirs] = other.ask(deadline - now(), PROCESS).row
+            theirs = other.ask(deadline - now(), PROCESS).row
             # Twice, as a pooler that hands out its servers in turn could keep in step with us.
-            mine |= {_process(connection), _process(connection)}
+            mine |= {ask(connection, PROCESS)} | {ask(connection, PROCESS)}
             if len(mine) > 1 or theirs in mine:
                 return True
         return False
@@ -41,8 +41,3 @@ def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
         return len(mine) > 1
     finally:
         other.close(is_broken=True)
-
-
-def _process(connection: Any) -> int:
-    [pid] = ask(connection, PROCESS)
-    return pid
