@@ -51,6 +51,23 @@ npm($empty, 'install', '--legacy-peer-deps', '--no-audit', '--no-fund',
 ok(!-e "$empty/node_modules/pg", 'it brings nothing with it');
 system('cp', '-r', "$source/test", "$empty/test") == 0 or die "cannot copy the tests\n";
 
+# ---- Its types -----------------------------------------------------------------------------------
+
+# A program that uses them is compiled with the others' types beside them.
+my $compiler = node_modules("$FindBin::Bin/node/types/package.json");
+my $compiled;
+if ($compiler) {
+    my $typed = scratch() . '/typed';
+    system('cp', '-rs', $compiler, "$typed-modules") == 0 or die "cannot copy $compiler\n";
+    mkdir $typed or die "$typed: $!\n";
+    rename "$typed-modules", "$typed/node_modules" or die "$typed: $!\n";
+    system('cp', '-r', "$empty/node_modules/advisory-ext", "$typed/node_modules/") == 0
+        or die "cannot copy the package\n";
+    system('cp', "$FindBin::Bin/node/types/use.ts", $typed) == 0 or die "cannot copy the program\n";
+    $compiled = launch('node', "$compiler/typescript/bin/tsc", qw(--noEmit --strict --module nodenext
+        --moduleResolution nodenext --target es2022 --preserveSymlinks), "$typed/use.ts");
+}
+
 # ---- Its tests -----------------------------------------------------------------------------------
 
 my $server = own_server('max_prepared_transactions=5');
@@ -91,6 +108,11 @@ sub succeed ($program, $what, $count) {
 my @files = grep { $_ ne 'killed' } map { m{(\w+)[.]test[.]js$} } glob "$empty/test/*.test.js";
 my %running = map { $_ => run_tests($_, {}, @files) } qw(extension portable);
 succeed($running{$_}, "its tests, with $_", TESTS) for sort keys %running;
+
+SKIP: {
+    skip 'there is no TypeScript here', 1 unless $compiled;
+    $compiled->ends(0, '', 'a program in TypeScript that uses it is compiled');
+}
 
 # "node --test" ends with 0 if it finds no test; and a test that fails must be seen.
 spew("$empty/test/fails.test.js", "require('node:test').test('fails', () => { throw 1; });\n");

@@ -1,9 +1,10 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java
-# themselves, all at the same time: the clients renew them during the work, even after a connection
-# was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
-# alone: its leases end after a second or two unless a client renews them.
+# The leases of examples/python/lease.py, clients/node and examples/java/Lease.java themselves, all at
+# the same time: the clients renew them during the work, even after a connection was killed or is
+# dead, and report the loss of a lease to their user, in every possible case. Runs alone: its leases
+# end after a second or two unless a client renews them.
 use AdvisoryTest;
+use FindBin;
 use Launch;
 use POSIX qw(WUNTRACED);
 use Programs;
@@ -27,11 +28,7 @@ if (my $python = python('psycopg2')) {
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program     => [ 'node', examples('node/lease.js') ],
-        write       => [ 'node', '-e',
-            'const [, file, ...values] = process.argv; '
-                . 'require(file).writeFenced(...values).then(() => console.log("written"))',
-            examples('node/lease.js') ],
+        program     => [ 'node', "$FindBin::Bin/node/lease.js" ],
         environment => { NODE_PATH => $modules },
     };
 }
