@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, clients/node and examples/java/Lease.java themselves, all at
-# the same time: the clients renew them during the work, even after a connection was killed or is
+# The leases of examples/python/lease.py, clients/node and examples/java/Lease.java themselves, all
+# at the same time: the clients renew them during the work, even after a connection was killed or is
 # dead, and report the loss of a lease to their user, in every possible case. Runs alone: its leases
 # end after a second or two unless a client renews them.
 use AdvisoryTest;

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Node and node-postgres: the examples of clients/node that serve HTTP do what they promise, those of
-# the webhooks also through PgBouncer in transaction mode; and calls resolve correctly as that driver
-# sends them. (client_node.t tests the package and its other examples.)
+# Node and node-postgres: the examples of clients/node that serve HTTP do what they promise, those
+# of the webhooks also through PgBouncer in transaction mode; and calls resolve correctly as that
+# driver sends them. (client_node.t tests the package and its other examples.)
 use AdvisoryTest;
 use FindBin;
 use IO::Socket::INET;

@@ -34,7 +34,8 @@ sub put {
 my @addressed = qw(META.json README.md SECURITY.md debian/changelog debian/control debian/control.in
     debian/copyright debian/upstream/metadata rpm/advisory_ext.spec);
 my @files = (@addressed, qw(project.conf advisory_ext.control CHANGELOG.md portable/advisory.sql
-    examples/monitoring/check_advisory.sh clients/node/package.json), map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
+    examples/monitoring/check_advisory.sh clients/node/package.json),
+    map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
 make_path(map { "$tree/$_" } qw(debian/upstream rpm sql portable examples/monitoring
     clients/node));
 

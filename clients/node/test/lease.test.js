@@ -161,7 +161,8 @@ test('after a lost connection the lease is renewed on another one', async () => 
     await new Advisory(keeperPool).withLease('lease', 'reconnect', { ttl: 1500 }, async (lease, signal) => {
         const renewals = async () => Number((await row('reconnect')).renewals);
         for (let i = 0; i < 2; i++) {
-            assert.equal(await value(`SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity WHERE application_name = 'keeper' AND datname = current_database()`), 1);
+            assert.equal(await value(`SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity
+                WHERE application_name = 'keeper' AND datname = current_database()`), 1);
             const before = await renewals();
             await waitUntil('it is renewed again', async () => await renewals() > before, 5000);
         }
@@ -190,7 +191,8 @@ test('a row that is locked for too long is a renewal that fails, not one that ha
 
 test('a waiter whose connection is lost goes on with a new one', async () => {
     const other = await otherwise('withLease', 'lease', 'waiter', { ttl: 60000 });
-    const waiting = new Advisory(makePool({ application_name: 'waiter' })).withLease('lease', 'waiter', { ttl: 3000, timeout: null }, () => 'at last');
+    const waiter = new Advisory(makePool({ application_name: 'waiter' }));
+    const waiting = waiter.withLease('lease', 'waiter', { ttl: 3000, timeout: null }, () => 'at last');
     for (let i = 0; i < 2; i++) {
         await waitUntil('it waits', () => value(`SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity
             WHERE application_name = 'waiter' AND datname = current_database() AND state = 'active' AND query LIKE '%advisory.lease(%'`));

@@ -32,16 +32,15 @@ async function main(worker, directory, steps, pause, ttl = 30, timeout = null) {
             console.log(`${worker} has the lease, token ${lease.token}`);
             const pool = new Pool({ application_name: worker, max: 1 });
             pool.on('error', (error) => console.error(error.message));
+            pool.on('connect', (client) => client.on('error', () => {}));       // the pool throws it away
             const either = AbortSignal.any([signal, ended.signal]);
             try {
                 for (let step = 0; step < steps; step++) {
                     const client = await pool.connect();
-                    let broken;
-                    client.once('error', (error) => { broken = error; });
                     try {
                         await addLine(client, lease, worker);
                     } finally {
-                        client.release(broken);
+                        client.release();
                     }
                     await sleep(1000 * pause, undefined, { signal: either }).catch(() => { throw either.reason; });
                 }
