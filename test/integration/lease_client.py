@@ -1,5 +1,5 @@
-"""A worker that holds a lease by clients/python, for lease_clients.t: a report with a line for each step. The arguments are its name, a
-directory (which others use), the number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease."""
+"""A worker that holds a lease by clients/python, for lease_clients.t: a report with a line for each step. The arguments are its name, the
+number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease."""
 import signal
 import sys
 import threading
@@ -21,7 +21,7 @@ def report_loss(lease, worker):
     print(f'{worker}: the lease is lost', flush=True)
 
 
-def main(worker, directory, steps, pause, ttl='30', timeout=None):
+def main(worker, steps, pause, ttl='30', timeout=None):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit('ended by SIGTERM'))
     advisory = Advisory(lambda: psycopg2.connect('', application_name=f'{worker}-lease'))
     try:

@@ -1,0 +1,60 @@
+'use strict';
+
+// What this package raises. Every other error is the driver's or the work's own, and comes through unchanged.
+class AdvisoryError extends Error {
+    constructor(message, { namespace, name, cause } = {}) {
+        super(message, cause === undefined ? undefined : { cause });
+        this.namespace = namespace;
+        this.lockName = name;           // name is the name of the class
+    }
+
+    get name() {
+        return this.constructor.name;
+    }
+}
+
+// Somebody else has it, for as long as we were willing to wait.
+class NotAvailable extends AdvisoryError {
+    // holder: { pid, role, application, text }; remedy: the statement that ends the holder, or null.
+    constructor(message, more) {
+        super(message, more);
+        this.holder = more.holder;
+        this.remedy = more.remedy;
+    }
+}
+
+// The work is done, but the lock was not held until its end: somebody else may have worked at the same time.
+class LockLost extends AdvisoryError {}
+
+// Somebody else may have the lease: the work has to stop, and what it did last may have to be undone.
+class LeaseLost extends AdvisoryError {}
+
+// A session-level lock behind a pooler that gives each transaction another session.
+class TransactionPooler extends AdvisoryError {}
+
+// Whoever holds it comes first in DETAIL, and after that those who wait. A line for each.
+const HOLDER = /^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:holds it in|has slot|has locked it in) /m;
+
+const REMEDIES = [
+    /: (SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$/s,
+    / COMMIT PREPARED (.*) or (?<remedy>ROLLBACK PREPARED \1)\.$/s,
+];
+
+// A driver's error of a call that takes something: NotAvailable if it is that, else the same error.
+function asNotAvailable(error, message = error.message) {
+    if (error.code !== '55P03' || error.schema === undefined || error.constraint === undefined) {
+        return error;
+    }
+    const text = error.detail ?? '';
+    const [, pid, role = null, application = null] = text.match(HOLDER) ?? [];
+    const remedy = REMEDIES.map((pattern) => (error.hint ?? '').match(pattern)).find((match) => match);
+    return new NotAvailable(message, {
+        namespace: error.schema,
+        name: error.constraint,
+        holder: { pid: pid === undefined ? null : Number(pid), role, application, text },
+        remedy: remedy ? remedy.groups?.remedy ?? remedy[1] : null,
+        cause: error,
+    });
+}
+
+module.exports = { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable };

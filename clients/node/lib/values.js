@@ -1,0 +1,56 @@
+// What callers pass: names, times, options. Everything is checked before it is sent.
+'use strict';
+
+const { createHash } = require('crypto');
+const { inspect } = require('util');
+
+// The key of a name, as advisory.key() computes it on the server: key('billing', 'invoice:42'), or key('nightly') for a name without a
+// namespace. The first eight bytes of SHA-256, as a BigInt.
+function key(...names) {
+    if (names.length < 1 || names.length > 2) {
+        throw new TypeError('key() takes a namespace and a name, or only a name');
+    }
+    const bytes = Buffer.from(names.map((name) => checkName(name)).join('\0'), 'utf8');
+    return createHash('sha256').update(bytes).digest().readBigInt64BE(0);
+}
+
+// A name as text. Ids may be numbers; 42, 42n and '42' are the same name.
+function checkName(name) {
+    if (typeof name === 'bigint' || Number.isSafeInteger(name)) {
+        return String(name);
+    }
+    if (typeof name !== 'string') {
+        throw new TypeError(`a namespace or a name is a string, an integer or a BigInt, not ${inspect(name)}`);
+    }
+    if (name === '' || name.includes('\0') || /[\uD800-\uDFFF]/u.test(name)) {
+        throw new TypeError('a namespace or a name is not empty, and has neither a zero character nor half a surrogate pair');
+    }
+    return name;
+}
+
+// A time as PostgreSQL reads it. A number is in milliseconds. A string has a unit, because PostgreSQL takes '5000' for seconds.
+function checkTime(value, what) {
+    if (typeof value === 'number' && value >= 0 && value < 2 ** 53) {
+        return `${Math.ceil(value)} ms`;
+    }
+    if (typeof value === 'string' && !/^[\s\d.eE+-]*$/.test(value)) {
+        return value;
+    }
+    throw new TypeError(`${what} is a number of milliseconds or a string with a unit, such as '5s', not ${inspect(value)}`);
+}
+
+// The same where null means: no limit.
+const checkTimeout = (value) => value === null ? null : checkTime(value, 'timeout');
+
+// The options with their defaults. An option that does not exist is a mistake, such as a "timout" that would not be heeded.
+function withDefaults(options, defaults) {
+    for (const name of Object.keys(options)) {
+        if (!Object.hasOwn(defaults, name)) {
+            throw new TypeError(`there is no option ${name}; there are ${Object.keys(defaults).join(', ')}`);
+        }
+    }
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    return { ...defaults, ...Object.fromEntries(given) };
+}
+
+module.exports = { key, checkName, checkTime, checkTimeout, withDefaults };

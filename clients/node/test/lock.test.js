@@ -1,0 +1,265 @@
+'use strict';
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const { Client } = require('pg');
+const { AdvisoryError, LockLost, NotAvailable, TransactionPooler } = require('advisory-ext');
+const { Advisory, advisory, pool, makePool, value, lockCount, waitUntil, defer, otherwise, sleep, testWith } = require('./helpers');
+
+const pidOf = async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
+const SCOPES = ['transaction', 'session'];
+
+test.before(() => pool.query('CREATE TABLE IF NOT EXISTS lock_test (what text, n int DEFAULT 0)'));
+
+for (const scope of SCOPES) {
+    test(`${scope}: returns what the work returns, which has the lock`, async () => {
+        const result = await advisory.withLock('lock', scope, { scope }, async (client) => {
+            const { rows } = await client.query('SELECT advisory.holds($1, $2)', ['lock', scope]);
+            assert.equal(rows[0].holds, true);
+            return { some: 'thing' };
+        });
+        assert.deepEqual(result, { some: 'thing' });
+        assert.equal(await lockCount(), 0);
+    });
+
+    test(`${scope}: what somebody else has is an error that says who`, async () => {
+        const other = await otherwise('withLock', 'lock', `it's ${scope}`, { scope });
+        const error = await advisory.withLock('lock', `it's ${scope}`, { scope }, () => assert.fail('it has begun')).catch((e) => e);
+        assert.ok(error instanceof NotAvailable && error instanceof AdvisoryError && error instanceof Error, String(error));
+        assert.equal(error.name, 'NotAvailable');
+        assert.match(error.message, /could not obtain advisory lock "lock\/it's \w+" without waiting/);
+        assert.equal(error.namespace, 'lock');
+        assert.equal(error.lockName, `it's ${scope}`);
+        assert.equal(error.holder.application, 'other');
+        assert.equal(error.holder.role, await value('SELECT current_user'));
+        assert.equal(await value('SELECT application_name FROM pg_stat_activity WHERE pid = $1', [error.holder.pid]), 'other');
+        assert.match(error.holder.text, /^Process \d+ of role .* holds it in exclusive mode; it is idle/);
+        assert.equal(error.remedy, `SELECT advisory.terminate_holder('lock', 'it''s ${scope}', ${error.holder.pid})`);
+        assert.equal(error.cause.code, '55P03');
+        await other.done();
+        assert.equal(await lockCount(), 0);
+    });
+
+    test(`${scope}: waits up to the timeout, in milliseconds`, async () => {
+        const other = await otherwise('withLock', 'lock', scope);
+        const start = performance.now();
+        await assert.rejects(advisory.withLock('lock', scope, { scope, timeout: 200 }, () => {}), /within 200 ms/);
+        assert.ok(performance.now() - start >= 199);
+        const waiter = advisory.withLock('lock', scope, { scope, timeout: null }, () => 'at last');
+        await waitUntil('it waits', () => value(`SELECT count(*)::int FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        await other.done();
+        assert.equal(await waiter, 'at last');
+    });
+
+    test(`${scope}: shared mode is for several, and keeps others out`, async () => {
+        const other = await otherwise('withLock', 'lock', 'shared', { scope, shared: true });
+        assert.equal(await advisory.withLock('lock', 'shared', { scope, shared: true }, () => 2), 2);
+        await assert.rejects(advisory.withLock('lock', 'shared', { scope }, () => {}), (error) => /shared mode/.test(error.holder.text));
+        await other.done();
+        assert.equal(await lockCount(), 0);
+    });
+
+    test(`${scope}: an error of the work comes through, and the lock is free`, async () => {
+        const mine = new RangeError('mine');
+        await assert.rejects(advisory.withLock('lock', scope, { scope }, () => { throw mine; }), (error) => error === mine);
+        await assert.rejects(advisory.withLock('lock', scope, { scope }, (client) => client.query('SELECT 1/0')), { code: '22012' });
+        // 55P03 of the work itself is not ours.
+        await assert.rejects(advisory.withLock('lock', scope, { scope }, (client) => client.query(`DO $$ BEGIN
+            RAISE 'busy' USING ERRCODE = '55P03', SCHEMA = 'a', CONSTRAINT = 'b'; END $$`)), { code: '55P03', severity: 'ERROR' });
+        assert.equal(await lockCount(), 0);
+    });
+
+    test(`${scope}: a wait that is cancelled is the driver's error, and leaves nothing`, async () => {
+        const other = await otherwise('withLock', 'lock', scope);
+        const waiter = advisory.withLock('lock', scope, { scope, timeout: null }, () => assert.fail('it has begun'));
+        const cancelled = assert.rejects(waiter, { code: '57014' });
+        await waitUntil('it waits', () => value(
+            `SELECT bool_or(pg_cancel_backend(pid)) FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        await cancelled;
+        await other.done();
+        assert.equal(await lockCount(), 0);
+    });
+
+    test(`${scope}: a time limit of the driver leaves nothing either`, async () => {
+        const impatient = makePool({ query_timeout: 300, max: 1, idleTimeoutMillis: 0 });
+        const other = await otherwise('withLock', 'lock', scope);
+        await assert.rejects(new Advisory(impatient).withLock('lock', scope, { scope, timeout: null }, () => {}), /timeout/);
+        await other.done();
+        await waitUntil('nothing is held', async () => await lockCount() === 0);
+    });
+
+    test(`${scope}: many clients, one at a time`, async () => {
+        await pool.query('DELETE FROM lock_test');
+        await pool.query(`INSERT INTO lock_test VALUES ('counter')`);
+        await Promise.all(Array.from({ length: 40 }, () => advisory.withLock('lock', 'counter', { scope, timeout: null }, async (client) => {
+            const { rows: [{ n }] } = await client.query('SELECT n FROM lock_test');
+            await client.query('UPDATE lock_test SET n = $1', [n + 1]);
+        })));
+        assert.equal(await value('SELECT n FROM lock_test'), 40);
+    });
+
+    test(`${scope}: the end of the connection is an error, and the pool gets no broken one`, async () => {
+        const small = makePool({ max: 1 });
+        const locks = new Advisory(small);
+        const terminate = async (client) => {
+            await value('SELECT pg_terminate_backend($1)', [await pidOf(client)]);
+            await sleep(100);
+        };
+        const expected = scope === 'session' ? LockLost : Error;
+        await assert.rejects(locks.withLock('lock', scope, { scope }, terminate), expected);
+        const mine = new Error('mine');
+        const failing = locks.withLock('lock', scope, { scope }, async (client) => { await terminate(client); throw mine; });
+        await assert.rejects(failing, (error) => error === mine);
+        assert.equal(await locks.withLock('lock', scope, { scope }, () => 'works'), 'works');
+    });
+}
+
+test('transaction: the work is committed with the lock, or rolled back', async () => {
+    const insert = (what) => (client) => client.query('INSERT INTO lock_test VALUES ($1)', [what]);
+    await advisory.withLock('lock', 'commit', insert('kept'));
+    await assert.rejects(advisory.withLock('lock', 'commit', async (client) => { await insert('lost')(client); throw new Error('mine'); }));
+    assert.equal(await value(`SELECT string_agg(what, ' ') FROM lock_test WHERE what IN ('kept', 'lost')`), 'kept');
+});
+
+test('transaction: a failure that the work has swallowed is not reported as success', async () => {
+    await assert.rejects(advisory.withLock('lock', 'commit', (client) => client.query('SELECT 1/0').catch(() => 'no matter')),
+        { name: 'AdvisoryError', message: /nothing is committed/, lockName: 'commit' });
+});
+
+test('transaction: work that ends the transaction itself is told that it had no lock', async () => {
+    await assert.rejects(advisory.withLock('lock', 'commit', (client) => client.query('COMMIT')), LockLost);
+});
+
+test('session: work that releases the lock itself is told that it had no lock', async () => {
+    await assert.rejects(advisory.withLock('lock', 'released', { scope: 'session' }, (client) => client.query('SELECT pg_advisory_unlock_all()')),
+        { name: 'LockLost', namespace: 'lock', lockName: 'released', message: /no longer held/ });
+});
+
+test('session: an unfinished transaction does not go back into the pool', async () => {
+    const small = makePool({ max: 1 });
+    const failed = async (client) => {
+        await client.query('BEGIN');
+        await client.query('SELECT 1/0').catch(() => {});
+    };
+    await assert.rejects(new Advisory(small).withLock('lock', 'unfinished', { scope: 'session' }, failed),
+        (error) => error instanceof LockLost && error.cause.code === '25P02');
+    assert.equal((await small.query('SELECT 1 AS one')).rows[0].one, 1);
+    await waitUntil('nothing is held', async () => await lockCount() === 0);
+});
+
+test('a pool of one connection is enough', async () => {
+    const locks = new Advisory(makePool({ max: 1 }));
+    for (const scope of SCOPES) {
+        assert.equal(await locks.withLock('lock', 'one', { scope }, () => scope), scope);
+    }
+});
+
+test('session: without a pooler one statement finds that out, and no second connection', async () => {
+    let count = 0;
+    class Counting extends Client {
+        constructor(...config) {
+            super(...config);
+            count++;
+        }
+    }
+    await new Advisory(makePool({ Client: Counting })).withLock('lock', 'count', { scope: 'session' }, () => {});
+    assert.equal(count, 1);
+});
+
+test('any object with connect() will do', async () => {
+    const locks = new Advisory({ connect: () => pool.connect() });
+    for (const scope of SCOPES) {
+        assert.equal(await locks.withLock('lock', 'any', { scope }, () => scope), scope);
+    }
+    assert.equal(await locks.withLease('lock', 'any', { ttl: 1000 }, () => 'lease'), 'lease');
+});
+
+test('a prepared transaction that holds it is named, with its remedy', async () => {
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    await client.query(`SELECT advisory.xact_lock('lock', 'prepared')`);
+    // Its identifier must be free in all databases of the server.
+    const gid = `'it''s ${await value('SELECT current_database()')}'`;
+    await client.query(`PREPARE TRANSACTION ${gid}`);
+    client.release();
+    const error = await advisory.withLock('lock', 'prepared', () => {}).catch((e) => e);
+    assert.match(error.holder.text, /prepared transaction/i);
+    assert.equal(error.holder.pid, null);
+    const isPortable = await value(`SELECT NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext')`);
+    assert.equal(error.remedy, isPortable ? null : `ROLLBACK PREPARED ${gid}`);
+    await pool.query(`ROLLBACK PREPARED ${gid}`);
+});
+
+// ---- Behind a pooler ----
+
+const behind = (variable, options) => makePool({ port: process.env[variable], ...options });
+
+testWith('TRANSACTION_POOLER', 'transaction pooler: transactions work, many at a time', async () => {
+    const locks = new Advisory(behind('TRANSACTION_POOLER', { max: 20 }));
+    await pool.query('UPDATE lock_test SET n = 0');
+    await pool.query(`DELETE FROM lock_test WHERE what <> 'counter'`);
+    await Promise.all(Array.from({ length: 40 }, () => locks.withLock('lock', 'pooled', { timeout: '20s' }, async (client) => {
+        const { rows: [{ n }] } = await client.query('SELECT n FROM lock_test');
+        await client.query('UPDATE lock_test SET n = $1', [n + 1]);
+    })));
+    assert.equal(await value('SELECT n FROM lock_test'), 40);
+});
+
+for (const max of [1, 5]) {
+    testWith('TRANSACTION_POOLER', `transaction pooler: session-level locks are refused, with ${max} in the pool`, async () => {
+        const locks = new Advisory(behind('TRANSACTION_POOLER', { max }));
+        for (const use of [(work) => locks.withLock('lock', 'refused', { scope: 'session' }, work),
+            (work) => locks.withSlot('lock', 'refused', 2, { scope: 'session' }, work)]) {
+            const error = await use(() => assert.fail('it has begun')).catch((e) => e);
+            assert.ok(error instanceof TransactionPooler && error instanceof AdvisoryError, String(error));
+            assert.match(error.message, /withLease/);
+        }
+        assert.equal(await lockCount(), 0);
+    });
+}
+
+testWith('TRANSACTION_POOLER', 'transaction pooler: session-level locks are refused while others keep it busy', async () => {
+    const clients = behind('TRANSACTION_POOLER', { max: 10 });
+    let isOver = false;
+    const noise = Array.from({ length: 6 }, async () => { while (!isOver) await clients.query('SELECT pg_sleep(random() * 0.003)'); });
+    const locks = new Advisory(clients);
+    for (let i = 0; i < 20; i++) {
+        await assert.rejects(locks.withLock('lock', 'refused', { scope: 'session' }, () => assert.fail('it has begun')), TransactionPooler);
+    }
+    isOver = true;
+    await Promise.all(noise);
+});
+
+testWith('SESSION_POOLER', 'session pooler: session-level locks work', async () => {
+    const clients = behind('SESSION_POOLER', { max: 2 });
+    const locks = new Advisory(clients);
+    const start = performance.now();
+    for (let i = 0; i < 5; i++) {
+        const result = await locks.withLock('lock', 'pooled', { scope: 'session' }, async (client) => {
+            assert.equal(await value(`SELECT advisory.try_lock('lock', 'pooled')`), false);
+            return pidOf(client);
+        });
+        assert.ok(result > 0);
+    }
+    assert.ok(performance.now() - start < 5000);
+    assert.equal(await lockCount(), 0);
+    await clients.end();
+});
+
+testWith('SESSION_POOLER', 'session pooler without a second server: goes on after a second', async () => {
+    const clients = behind('SESSION_POOLER', { max: 20 });
+    const others = [];
+    try {
+        while (others.length < process.env.SESSION_POOLER_SIZE - 1) {
+            others.push(await clients.connect());
+            await others.at(-1).query('SELECT 1');
+        }
+        const start = performance.now();
+        assert.equal(await new Advisory(clients).withLock('lock', 'full', { scope: 'session' }, () => 'done'), 'done');
+        const took = performance.now() - start;
+        assert.ok(took > 900 && took < 4000, `${took} ms`);
+    } finally {
+        others.forEach((client) => client.release(true));
+    }
+    assert.equal(await lockCount(), 0);
+});
