@@ -23,7 +23,8 @@ DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 
 # ---- Documents: installed with their folders, so that the links between them work ----------------
-DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring portable/*.sql) \
+DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring portable/*.sql \
+	clients/README.md clients/*/README.md clients/*/examples) \
 	\( -name node_modules -o -name __pycache__ -o -name '.*' \) -prune -o -type f -print))
 DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
 

@@ -77,6 +77,8 @@ sub check_tree {
         [ 'README.md', qr/This is version (\d+(?:[.]\d+)+)/, $control ],
         [ 'portable/advisory.sql', qr/ advisory[.]version\(\).*?SELECT '(.*?)'/s, $control ],
         [ 'examples/monitoring/check_advisory.sh', qr/(\S+) \(advisory_ext\)/, $control ],
+        [ 'clients/node/package.json', qr/"version": *"([^"]*)"/, $full ],
+        [ 'clients/python/pyproject.toml', qr/^version = "([^"]*)"/m, $full ],
     ) {
         my ($file, $pattern, $expected) = @{$copy};
         same("version in $file", content($file) =~ $pattern ? $1 : undef, $expected);

@@ -107,6 +107,9 @@ look_for_integration() {
     want python3-etcd "Patroni's client for etcd" has_python etcd
     want python3-psycopg2 "Python's client" has_python psycopg2
     want python3-psycopg "its successor, psycopg 3" has_python psycopg
+    want python3-psycopg-pool "its pool of connections" has_python psycopg_pool
+    want python3-pip "packs and installs the package for Python" has_python pip
+    want python3-wheel "the form in which it is packed" has_python wheel
     want alembic "a migration tool in Python" has_python alembic
     want default-jdk-headless "Java" have javac
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar

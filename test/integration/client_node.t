@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# The package clients/node as its users get it: packed by npm, installed from that file into an empty
-# folder, and its own tests run there, with the extension and with the portable edition, against
-# PostgreSQL, behind PgBouncer in both modes, and with a server that is killed.
+# The package clients/node as its users get it: packed by npm, installed from that file into an
+# empty folder, and its own tests run there, with the extension and with the portable edition,
+# against PostgreSQL, behind PgBouncer in both modes, and with a server that is killed.
 use AdvisoryTest;
 use FindBin;
 use JSON::PP;
@@ -10,7 +10,7 @@ use PgBouncer;
 use Programs;
 
 # Without empty lines and comments.
-use constant { MOST_LINES => 500, TESTS => 80, SESSION_POOL => 5 };
+use constant { MOST_LINES => 500, TESTS => 83, SESSION_POOL => 5 };
 
 my $modules = node_modules() or plan skip_all => 'there is no Node with node-postgres here';
 my $source = "$FindBin::Bin/../../clients/node";
@@ -51,14 +51,32 @@ npm($empty, 'install', '--legacy-peer-deps', '--no-audit', '--no-fund',
 ok(!-e "$empty/node_modules/pg", 'it brings nothing with it');
 system('cp', '-r', "$source/test", "$empty/test") == 0 or die "cannot copy the tests\n";
 
+# ---- Its types -----------------------------------------------------------------------------------
+
+# A program that uses them is compiled with the others' types beside them.
+my $compiler = node_modules("$FindBin::Bin/node/types/package.json");
+my $compiled;
+if ($compiler) {
+    my $typed = scratch() . '/typed';
+    system('cp', '-rs', $compiler, "$typed-modules") == 0 or die "cannot copy $compiler\n";
+    mkdir $typed or die "$typed: $!\n";
+    rename "$typed-modules", "$typed/node_modules" or die "$typed: $!\n";
+    system('cp', '-r', "$empty/node_modules/advisory-ext", "$typed/node_modules/") == 0
+        or die "cannot copy the package\n";
+    spew("$typed/use.ts", slurp("$FindBin::Bin/node/types/use.ts"));
+    $compiled = launch('node', "$compiler/typescript/bin/tsc", qw(--noEmit --strict --module nodenext
+        --moduleResolution nodenext --target es2022 --preserveSymlinks), "$typed/use.ts");
+}
+
 # ---- Its tests -----------------------------------------------------------------------------------
 
 my $server = own_server('max_prepared_transactions=5');
 my $look = session(server => $server);
 my %poolers = (
-    TRANSACTION_POOLER => PgBouncer->new($server, pool_mode => 'transaction', default_pool_size => 4),
-    SESSION_POOLER     => PgBouncer->new($server, pool_mode => 'session',
-        default_pool_size => SESSION_POOL),
+    TRANSACTION_POOLER =>
+        PgBouncer->new($server, pool_mode => 'transaction', default_pool_size => 4),
+    SESSION_POOLER =>
+        PgBouncer->new($server, pool_mode => 'session', default_pool_size => SESSION_POOL),
 );
 my %environment = (
     NODE_PATH => $modules,
@@ -78,19 +96,36 @@ sub run_tests ($database, $more, @files) {
         map { "$empty/test/$_.test.js" } @files);
 }
 
-# All of them succeed, none is left out, and there are as many as there should be.
-sub succeed ($program, $what, $count) {
+# All of them succeed, and none is left out. Returns how many there are.
+sub succeed ($program, $what) {
     my ($said, $status) = $program->finish;
     my %number = $said =~ /^# (\w+) (\d+)$/mg;
-    ok($status == 0 && $number{pass} >= $count && !$number{fail} && !$number{skipped}, $what)
-        or diag($said);
-    note("$what: $number{pass} tests");
-    return;
+    ok($status == 0 && $number{pass} && $number{pass} == $number{tests}, $what) or diag($said);
+    return $number{pass} // 0;
 }
 
-my @files = grep { $_ ne 'killed' } map { m{(\w+)[.]test[.]js$} } glob "$empty/test/*.test.js";
-my %running = map { $_ => run_tests($_, {}, @files) } qw(extension portable);
-succeed($running{$_}, "its tests, with $_", TESTS) for sort keys %running;
+# Some look at all locks of their database. Others mostly sleep.
+my @others = grep { !/^(?:killed|lease|lock)$/ }
+    map { m{(\w+)[.]test[.]js$} } glob "$empty/test/*.test.js";
+my @groups = (['lease'], ['lock'], \@others);
+my (%running, %count);
+for my $edition ('extension', 'portable') {
+    for my $group (@groups) {
+        my $database = "${edition}_$group->[0]";
+        $look->run("CREATE DATABASE $database TEMPLATE $edition");
+        push @{ $running{$edition} }, run_tests($database, {}, @$group);
+    }
+}
+for my $edition (sort keys %running) {
+    $count{$edition} = 0;
+    $count{$edition} += succeed($_, "its tests, with $edition") for @{ $running{$edition} };
+    cmp_ok($count{$edition}, '>=', TESTS, '... are complete');
+}
+
+SKIP: {
+    skip 'there is no TypeScript here', 1 unless $compiled;
+    $compiled->ends(0, '', 'a program in TypeScript that uses it is compiled');
+}
 
 # "node --test" ends with 0 if it finds no test; and a test that fails must be seen.
 spew("$empty/test/fails.test.js", "require('node:test').test('fails', () => { throw 1; });\n");
@@ -102,6 +137,6 @@ for my $database (sort keys %running) {
     $look->disconnect;
     succeed(run_tests($database,
             { %ctl, SERVER_CTL => "bash $FindBin::Bin/../../scripts/server.sh ctl" }, 'killed'),
-        "a server that is killed, with $database", 1);
+        "a server that is killed, with $database");
 }
 done_testing();

@@ -1,9 +1,10 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java
-# themselves, all at the same time: the clients renew them during the work, even after a connection
-# was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
-# alone: its leases end after a second or two unless a client renews them.
+# The leases of clients/python, clients/node and examples/java/Lease.java themselves, all
+# at the same time: the clients renew them during the work, even after a connection was killed or is
+# dead, and report the loss of a lease to their user, in every possible case. Runs alone: its leases
+# end after a second or two unless a client renews them.
 use AdvisoryTest;
+use FindBin;
 use Launch;
 use POSIX qw(WUNTRACED);
 use Programs;
@@ -12,26 +13,18 @@ use Time::HiRes qw(sleep time);
 # What a busy machine may take longer, in seconds.
 use constant SLACK => 0.7;
 
-# How to run each example, and how to call its write_fenced(directory, token, content), if it has
-# one.
+# How to run the worker of each.
 my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program     => [ $python, examples('python/lease.py') ],
-        write       => [ $python, '-c',
-            'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), '
-                . 'sys.argv[3]); print("written")' ],
-        environment => { PYTHONPATH => examples('python') },
+        program     => [ $python, "$FindBin::Bin/lease_client.py" ],
+        environment => { PYTHONPATH => "$FindBin::Bin/../../clients/python/src" },
     };
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program     => [ 'node', examples('node/lease.js') ],
-        write       => [ 'node', '-e',
-            'const [, file, ...values] = process.argv; '
-                . 'require(file).writeFenced(...values).then(() => console.log("written"))',
-            examples('node/lease.js') ],
+        program     => [ 'node', "$FindBin::Bin/node/lease.js" ],
         environment => { NODE_PATH => $modules },
     };
 }
@@ -40,8 +33,6 @@ if (my @java = java(examples('java/Lease.java'))) {
 }
 my @languages = sort keys %commands
     or plan skip_all => 'neither psycopg2 nor node-postgres nor the JDBC driver is here';
-sub writes_file { return $commands{$_}{write} }
-sub directory { return scratch() . "/$_[0]" }
 
 my $server = own_server('listen_addresses=127.0.0.1', "port=$port");
 my %look;
@@ -68,7 +59,7 @@ sub work ($language, @how) { return work_in($language, $language, @how) }
 sub work_in ($database, $language, $worker, @more) {
     my @where = $language eq 'Java'
         ? ("jdbc:postgresql://127.0.0.1:$port/$database?user=postgres", $worker)
-        : ($worker, directory($language));
+        : ($worker);
     return launch({ %{ environment_of($language) }, PGDATABASE => $database },
         @{ $commands{$language}{program} }, @where, @more);
 }
@@ -115,18 +106,6 @@ sub waiting ($worker) {
 # When the present call of that session began.
 sub asked { return look('SELECT query_start FROM pg_stat_activity WHERE pid = ?', waiting($_[0])) }
 
-# The newest of the files, and what it should be.
-sub file {
-    my @files = sort glob directory($_) . '/*';
-    return join "\n", scalar(@files) . ' file', $files[-1] =~ m{/0*(\d+)$}, slurp($files[-1]);
-}
-
-sub file_wanted {
-    return look(
-        q{SELECT concat_ws(E'\n', '1 file', max(token),
-            string_agg(line || ' by ' || worker || E'\n', '' ORDER BY line)) FROM report});
-}
-
 # ---- All goes well -------------------------------------------------------------------------------
 
 {
@@ -150,8 +129,6 @@ sub file_wanted {
         is_deeply($look{$_}->rows('SELECT worker, count(*), count(DISTINCT token)
                 FROM (SELECT * FROM report ORDER BY line) AS r GROUP BY 1 ORDER BY min(line)'),
             [ [ 'first', STEPS, 1 ], [ 'second', 3, 1 ] ], "$_: all lines are in the table");
-        is(file(), file_wanted(), "$_: and in the file, in the newest version, with nothing else")
-            if writes_file();
     }
 }
 
@@ -262,9 +239,6 @@ sub file_wanted {
         cmp_ok(token_of($next{$_}), '>', $token{$_},
             "$_: while a process is stopped for longer than its TTL, another one gets the lease");
         $look{$_}->wait_until('it works', $HAS_REPORTED, 'next');
-        my $next_token = token_of($next{$_});
-        my $file = sprintf '%s/%019d', directory($_), $next_token;
-        wait_until('it has written its file', sub { -e $file }) if writes_file();
         kill CONT => $stopped{$_}{pid};
         $stopped{$_}->ends(1, qr/^stopped: the lease is lost\nstopped stops: /m,
             "$_: the stopped one finds out when it goes on");
@@ -273,19 +247,6 @@ sub file_wanted {
         # One that does not look at all.
         is($look{$_}->query("SELECT advisory.check_lease('report', 'daily', ?)",
             $token{$_})->{state}, '55000', "$_: the table refuses its token");
-        if (writes_file()) {
-            wait_until('the other one has cleared up',
-                sub { (my @files = glob directory($_) . '/*') == 1 });
-            is(file(), file_wanted(), "$_: nor has it written into the file");
-            my @write = (environment_of($_), @{ $commands{$_}{write} }, directory($_));
-            launch(@write, $token{$_}, 'late')->ends(
-                1, qr/token $token{$_} is stale, $next_token was here/,
-                "$_: a late write into the file is refused");
-            is(file(), file_wanted(), "$_: and changes nothing");
-            launch(@write, $next_token, 'in time')->ends(
-                0, "written\n", "$_: one with the token of the new owner is not");
-            is(file(), "1 file\n$next_token\nin time", "$_: and makes the content");
-        }
         $next{$_}->kill;
         look("SELECT advisory.break_lease('report', 'daily')");
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# Node and node-postgres: the files of the examples do what they promise, those of the webhooks also
-# through PgBouncer in transaction mode; and calls resolve correctly as that driver sends them.
+# Node and node-postgres: the examples of clients/node that serve HTTP do what they promise, those
+# of the webhooks also through PgBouncer in transaction mode; and calls resolve correctly as that
+# driver sends them. (client_node.t tests the package and its other examples.)
 use AdvisoryTest;
 use FindBin;
 use IO::Socket::INET;
@@ -64,7 +65,7 @@ sub deliver ($file, $events, $server = \%ENV) {
 sub payments { return $look->rows('SELECT count(*), count(DISTINCT event_id) FROM payment')->[0] }
 
 sub once ($how, @server) {
-    is_deeply(deliver(examples('node/webhook.js'), EVENTS, @server),
+    is_deeply(deliver(client_node('examples/webhook.js'), EVENTS, @server),
         { '200 processed' => EVENTS, '200 duplicate' => EVENTS * (COPIES - 1) },
         "webhooks, $how: of the deliveries of each event one is processed, the others are told");
     is_deeply(payments(), [ EVENTS, EVENTS ], '... and each is processed exactly once');
@@ -83,56 +84,23 @@ SKIP: {
 }
 
 # The same file without its lock.
-my $code = slurp(examples('node/webhook.js'));
-$code =~ s/SELECT advisory\.xact_lock\(\$1, \$2, \$3\)/SELECT \$1::text, \$2::text, \$3::text/
+my $code = slurp(client_node('examples/webhook.js'));
+$code =~ s/advisory\.withLock\('webhook', eventId, \{.*?\}, /withoutLock(/
     or die "the example takes no lock\n";
+$code .= <<'JS';
+async function withoutLock(work) {
+    const client = await pool.connect();
+    try {
+        return await work(client);
+    } finally {
+        client.release();
+    }
+}
+JS
+$code =~ s/'advisory-ext'/"'" . client_node('') . "'"/e;
 deliver(spew(scratch() . '/webhook.js', $code), 5 * AT_ONCE);
 cmp_ok(payments()->[0], '>', payments()->[1],
     'without the lock, some are processed twice (so the test can fail)');
-
-# ---- A scheduled job -----------------------------------------------------------------------------
-
-$look->run('CREATE TABLE invoice (id bigint PRIMARY KEY, due date NOT NULL,
-        reminded_at timestamptz)',
-    'CREATE TABLE reminder (invoice_id bigint NOT NULL,
-        sent_at timestamptz NOT NULL DEFAULT clock_timestamp())',
-    q{INSERT INTO invoice SELECT i, current_date - 1 FROM generate_series(1, 20) AS i});
-my $IS_LOCKED = q{SELECT advisory.is_locked('job', 'reminders')};
-
-# Somebody's row lock keeps the first run busy in the middle.
-my $other = session()->run('BEGIN', 'SELECT FROM invoice WHERE id = 10 FOR UPDATE');
-my @job = examples('node/scheduled-job.js');
-my $first = launch_node(@job);
-$look->wait_until('the first run is in the middle', 'SELECT count(*) = 10 FROM reminder');
-launch_node(@job)->ends(0, "the previous run is still at work\n",
-    'scheduled job: a run that comes while the first is at work ends well, and says why');
-$look->shows(q{SELECT application_name, scope, granted FROM advisory.locks
-    WHERE namespace = 'job'}, 'reminders|session|1', '... the lock is the first one\'s');
-$other->run('COMMIT');
-$first->ends(0, "20 reminders sent\n", '... which goes through to the end, and did it all');
-$look->shows('SELECT count(*), count(DISTINCT invoice_id) FROM reminder', '20|20',
-    '... once each');
-$look->shows($IS_LOCKED, 0, '... and leaves no lock');
-
-# A run that fails leaves none either; nor does one that is killed, or whose connection is lost.
-$look->run('UPDATE invoice SET reminded_at = NULL',
-    'ALTER TABLE reminder ADD CHECK (invoice_id < 10) NOT VALID');
-launch_node(@job)->ends(1, qr/violates check constraint/,
-    'a run that fails says so by its exit code, and why');
-$look->shows($IS_LOCKED, 0, '... and leaves no lock');
-$look->run('ALTER TABLE reminder DROP CONSTRAINT reminder_invoice_id_check');
-$other->run('BEGIN', 'SELECT FROM invoice WHERE id = 15 FOR UPDATE');
-my $lost = launch_node(@job);
-$look->wait_until('it is in the middle',
-    'SELECT count(*) = 2 FROM reminder WHERE invoice_id = 15');
-$look->shows(q{SELECT advisory.terminate_holder('job', 'reminders', pid)
-    FROM advisory.holders('job', 'reminders')}, 1, 'a run whose connection is ended');
-# The driver may see the end of the connection before it reads the server's message.
-$lost->ends(1, qr/terminating connection|connection (?:error|terminated)/i,
-    '... does not go on without its lock, and says why');
-$other->run('COMMIT');
-launch_node(@job)->ends(0, "6 reminders sent\n",
-    '... and the next run goes on where it stopped, with what is left');
 
 # ---- One at a time per user ----------------------------------------------------------------------
 
@@ -141,11 +109,12 @@ $look->run('CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL)'
         made_at timestamptz NOT NULL DEFAULT now())',
     q{INSERT INTO purchase VALUES (7, 'tea'), (7, 'cup'), (8, 'jar')});
 
-my @exporters = map { launch_node(examples('node/one-at-a-time-per-user.js')) } 1, 2;
+my @exporters = map { launch_node(client_node('examples/export.js')) } 1, 2;
 my @at = map { $_->says(qr/listening on port (\d+)/) } @exporters;
 sub ask ($process, $user) { return post($at[$process], "/users/$user/export") }
 
 # The table is locked, so that an export lasts as long as it shall.
+my $other = session();
 $other->run('BEGIN', 'LOCK TABLE purchase');
 my $of_7 = ask(0, 7);
 $look->wait_until('the export is being made', q{SELECT advisory.is_locked('export', 7)});

@@ -34,8 +34,10 @@ sub put {
 my @addressed = qw(META.json README.md SECURITY.md debian/changelog debian/control debian/control.in
     debian/copyright debian/upstream/metadata rpm/advisory_ext.spec);
 my @files = (@addressed, qw(project.conf advisory_ext.control CHANGELOG.md portable/advisory.sql
-    examples/monitoring/check_advisory.sh), map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
-make_path(map { "$tree/$_" } qw(debian/upstream rpm sql portable examples/monitoring));
+    examples/monitoring/check_advisory.sh clients/node/package.json clients/python/pyproject.toml),
+    map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
+make_path(map { "$tree/$_" } qw(debian/upstream rpm sql portable examples/monitoring
+    clients/node clients/python));
 
 sub reset_tree {
     copy("$root/$_", "$tree/$_") or die "$_: $!\n" for @files;
@@ -106,6 +108,10 @@ for my $case (
     [ 'README.md', qr/This is version [\d.]*\d/, 'This is version 8.0', qr/README\.md is 8\.0/ ],
     [ 'portable/advisory.sql', qr/SELECT '[\d.]+'/, "SELECT '8.0'", qr/advisory\.sql is 8\.0/ ],
     [ 'examples/monitoring/check_advisory.sh', qr/[\d.]+ \(adv/, '8.0 (adv', qr/sh is 8\.0/ ],
+    [ 'clients/node/package.json', qr/"version": "[^"]*"/, '"version": "8.0.0"',
+        qr/package\.json is 8\.0\.0/ ],
+    [ 'clients/python/pyproject.toml', qr/^version = .*$/m, 'version = "8.0.0"',
+        qr/pyproject\.toml is 8\.0\.0/ ],
 ) {
     refused_file(@{$case});
 }

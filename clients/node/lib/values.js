@@ -2,6 +2,7 @@
 'use strict';
 
 const { createHash } = require('crypto');
+const { inspect } = require('util');
 
 // The key of a name, as advisory.key() computes it on the server: key('billing', 'invoice:42'), or key('nightly') for a name without a
 // namespace. The first eight bytes of SHA-256, as a BigInt.
@@ -19,7 +20,7 @@ function checkName(name) {
         return String(name);
     }
     if (typeof name !== 'string') {
-        throw new TypeError(`a namespace or a name is a string, an integer or a BigInt, not ${String(name)}`);
+        throw new TypeError(`a namespace or a name is a string, an integer or a BigInt, not ${inspect(name)}`);
     }
     if (name === '' || name.includes('\0') || /[\uD800-\uDFFF]/u.test(name)) {
         throw new TypeError('a namespace or a name is not empty, and has neither a zero character nor half a surrogate pair');
@@ -35,13 +36,11 @@ function checkTime(value, what) {
     if (typeof value === 'string' && !/^[\s\d.eE+-]*$/.test(value)) {
         return value;
     }
-    throw new TypeError(`${what} is a number of milliseconds or a string with a unit, such as '5s', not ${typeof value === 'string' ? `'${value}'` : String(value)}`);
+    throw new TypeError(`${what} is a number of milliseconds or a string with a unit, such as '5s', not ${inspect(value)}`);
 }
 
 // The same where null means: no limit.
-function checkTimeout(value) {
-    return value === null ? null : checkTime(value, 'timeout');
-}
+const checkTimeout = (value) => value === null ? null : checkTime(value, 'timeout');
 
 // The options with their defaults. An option that does not exist is a mistake, such as a "timout" that would not be heeded.
 function withDefaults(options, defaults) {

@@ -67,11 +67,15 @@ async function as(application, method, ...args) {
     return { held, done: async () => { done.resolve(); await held; } };
 }
 
-// A network that can be cut: a port of loopback that leads to the server until freeze().
+// A network that can be cut: a port of loopback that leads to the server. After freeze() nothing comes through any more; after refuse()
+// all connections end, and new ones at once.
 async function makeNetwork() {
     const sockets = new Set();
-    let isFrozen = false;
+    let isFrozen = false, isRefusing = false;
     const server = net.createServer((here) => {
+        if (isRefusing) {
+            return here.destroy();
+        }
         const there = net.connect(`${process.env.PGHOST}/.s.PGSQL.${process.env.PGPORT ?? 5432}`);
         for (const [from, to] of [[here, there], [there, here]]) {
             sockets.add(from);
@@ -86,8 +90,14 @@ async function makeNetwork() {
     });
     return {
         options: { host: '127.0.0.1', port: server.address().port },
-        freeze() { isFrozen = true; },
-        thaw() { isFrozen = false; },
+        freeze() {
+            isRefusing = false;
+            isFrozen = true;
+        },
+        refuse() {
+            isRefusing = true;
+            sockets.forEach((socket) => socket.destroy());
+        },
     };
 }
 

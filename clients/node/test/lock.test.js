@@ -2,6 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
+const { Client } = require('pg');
 const { AdvisoryError, LockLost, NotAvailable, TransactionPooler } = require('advisory-ext');
 const { Advisory, advisory, pool, makePool, value, lockCount, waitUntil, defer, otherwise, sleep, testWith } = require('./helpers');
 
@@ -80,7 +81,7 @@ for (const scope of SCOPES) {
     });
 
     test(`${scope}: a time limit of the driver leaves nothing either`, async () => {
-        const impatient = makePool({ query_timeout: 300, max: 1 });
+        const impatient = makePool({ query_timeout: 300, max: 1, idleTimeoutMillis: 0 });
         const other = await otherwise('withLock', 'lock', scope);
         await assert.rejects(new Advisory(impatient).withLock('lock', scope, { scope, timeout: null }, () => {}), /timeout/);
         await other.done();
@@ -153,6 +154,18 @@ test('a pool of one connection is enough', async () => {
     }
 });
 
+test('session: without a pooler one statement finds that out, and no second connection', async () => {
+    let count = 0;
+    class Counting extends Client {
+        constructor(...config) {
+            super(...config);
+            count++;
+        }
+    }
+    await new Advisory(makePool({ Client: Counting })).withLock('lock', 'count', { scope: 'session' }, () => {});
+    assert.equal(count, 1);
+});
+
 test('any object with connect() will do', async () => {
     const locks = new Advisory({ connect: () => pool.connect() });
     for (const scope of SCOPES) {
@@ -165,15 +178,16 @@ test('a prepared transaction that holds it is named, with its remedy', async () 
     const client = await pool.connect();
     await client.query('BEGIN');
     await client.query(`SELECT advisory.xact_lock('lock', 'prepared')`);
-    await client.query(`PREPARE TRANSACTION 'it''s mine'`);
+    // Its identifier must be free in all databases of the server.
+    const gid = `'it''s ${await value('SELECT current_database()')}'`;
+    await client.query(`PREPARE TRANSACTION ${gid}`);
     client.release();
     const error = await advisory.withLock('lock', 'prepared', () => {}).catch((e) => e);
     assert.match(error.holder.text, /prepared transaction/i);
     assert.equal(error.holder.pid, null);
-    const isPortable = await value(`SELECT to_regprocedure('advisory.edition()') IS NOT NULL AND advisory.version() IS NOT NULL
-        AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext')`);
-    assert.equal(error.remedy, isPortable ? null : `ROLLBACK PREPARED 'it''s mine'`);
-    await pool.query(`ROLLBACK PREPARED 'it''s mine'`);
+    const isPortable = await value(`SELECT NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext')`);
+    assert.equal(error.remedy, isPortable ? null : `ROLLBACK PREPARED ${gid}`);
+    await pool.query(`ROLLBACK PREPARED ${gid}`);
 });
 
 // ---- Behind a pooler ----

@@ -9,12 +9,15 @@ use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 
-our @EXPORT = qw(examples node_modules python pgbouncer free_port as_user slurp spew);
+our @EXPORT = qw(examples client_node node_modules python pgbouncer free_port as_user slurp spew);
 
 my $repository = abs_path(dirname(__FILE__) . '/../../..');
 
 # examples('node/worker.js'): the path of an example.
 sub examples { return "$repository/examples/$_[0]" }
+
+# The same for the package for Node, in which the examples find it as 'advisory-ext'.
+sub client_node { return "$repository/clients/node/$_[0]" }
 
 sub slurp ($name, $layer = ':encoding(UTF-8)') {
     open my $file, "<$layer", $name or die "$name: $!\n";
@@ -33,8 +36,8 @@ sub spew ($name, $text) {
 # where it is there; those of the examples else from Debian; nothing if there is neither. They are
 # for NODE_PATH.
 my %modules;
-sub node_modules ($package = examples('node/package.json')) {
-    my $of_examples = examples('node/package.json');
+sub node_modules ($package = examples('migration/node/package.json')) {
+    my $of_examples = examples('migration/node/package.json');
     return $modules{$package} if defined $modules{$package};
     system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
     # The first test that needs them installs them for all, beside the server's files, which end

@@ -1,0 +1,167 @@
+"""The entry: locks, semaphores, leases and claims."""
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime, timezone
+from typing import Any, Callable, ContextManager, Iterator, NamedTuple
+
+from ._driver import ACTIVE, IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
+from ._errors import AdvisoryError, LockLost, raise_if_taken
+from ._lease import Keeper, Lease, hold_lease
+from ._pooler import refuse_transaction_pooler
+from ._values import Name, Time, check_name, check_time, check_timeout
+
+
+class Advisory:
+    """Advisory(pool), or Advisory(connect).
+
+    pool is a psycopg_pool.ConnectionPool. connect is a function that returns a new connection of psycopg 3 or psycopg2, which is closed
+    after use, or a context manager that lends one, such as that of another pool.
+    """
+
+    def __init__(self, connect: Any):
+        if not is_pool(connect) and not callable(connect):
+            raise TypeError('Advisory() needs a psycopg_pool.ConnectionPool, or a function that returns a new connection')
+        self._connect = connect
+
+    def lock(self, namespace: Name, name: Name, *, timeout: Time | None = 0, shared: bool = False,
+             scope: str = 'transaction') -> ContextManager[Any]:
+        """with advisory.lock('billing', 'invoice:42') as connection: the block has the lock, and the connection that holds it.
+
+        By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the block changes by this connection is visible
+        when the next one gets the lock. With scope='session', without a transaction.
+        """
+        mode = '_shared' if shared else ''
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}lock{mode}(%s::text, %s::text, %s::interval)', (check_timeout(timeout),),
+                     f'unlock{mode}(%s::text, %s::text)')
+        return self._hold(lock, scope, lambda connection, _: connection)
+
+    def slot(self, namespace: Name, name: Name, slots: int, *, timeout: Time | None = 0,
+             scope: str = 'transaction') -> ContextManager[tuple[Any, int]]:
+        """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of so many slots, from 1 on."""
+        if isinstance(slots, bool) or not isinstance(slots, int):
+            raise TypeError(f'slots is an int, not {slots!r}')
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}acquire(%s::text, %s::text, %s::integer, %s::interval)',
+                     (slots, check_timeout(timeout)),
+                     'release(%s::text, %s::text, %s::integer)')
+        return self._hold(lock, scope, lambda connection, slot: (connection, slot))
+
+    def lease(self, namespace: Name, name: Name, *, ttl: Time, timeout: Time | None = 0, owner: str | None = None,
+              lock_delay: Time = 0) -> ContextManager[Lease]:
+        """with advisory.lease('leader', 'mailer', ttl=30) as lease: for work that takes long, or that is not SQL.
+
+        A thread renews it, on a connection of its own. Leaving the block raises LeaseLost if it was lost.
+        """
+        if owner is not None and not isinstance(owner, str):
+            raise TypeError(f'owner is a str, not {owner!r}')
+        options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner, check_time(lock_delay, 'lock_delay'))
+        return hold_lease(Keeper(self._connect, _names(namespace, name), options))
+
+    def claim(self, namespace: Name, name: Name, every: Time, *, window_start: datetime | str | None = None,
+              time_zone: str | None = None, connection: Any = None) -> datetime | None:
+        """Claims the present window of time, such as this day: when it begins, in UTC; or None if it is claimed already.
+
+        With connection, in its transaction: if that rolls back, the window can be claimed again.
+        """
+        if isinstance(window_start, datetime) and window_start.tzinfo is None:
+            raise TypeError(f'window_start has a time zone, unlike {window_start!r}')
+        values = (*_names(namespace, name), check_time(every, 'every'), window_start, time_zone)
+        with self._transaction() if connection is None else nullcontext(connection) as its_transaction:
+            [began] = ask(its_transaction, 'extract(epoch FROM advisory.claim('
+                          '%s::text, %s::text, %s::interval, %s::timestamptz, %s::text))::float8', values)
+        return None if began is None else datetime.fromtimestamp(began, timezone.utc)
+
+    # ---- Both ways of holding --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _hold(self, lock: _Lock, scope: str, lent: Callable[[Any, Any], Any]) -> Iterator[Any]:
+        if scope == 'transaction':
+            with self._transaction() as connection, _in_transaction(connection, lock) as value:
+                yield lent(connection, value)
+            return
+        # Not in a transaction, which would hold back vacuum, and which a time limit could end.
+        with borrow(self._connect) as connection, autocommit(connection, True):
+            refuse_transaction_pooler(self._connect, connection, *lock.names)
+            with _in_session(connection, lock) as value:
+                yield lent(connection, value)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with borrow(self._connect) as connection, transaction(connection):
+            yield connection
+
+
+class _Lock(NamedTuple):
+    """A lock or a semaphore: the calls that take and release it. Its names come first in their arguments."""
+
+    names: tuple
+    take: str
+    values: tuple
+    release: str
+
+
+@contextmanager
+def _in_transaction(connection: Any, lock: _Lock) -> Iterator[Any]:
+    value, began = _take(connection, lock)
+    yield value
+    if status(connection) == IN_ERROR:
+        raise AdvisoryError('a statement of the work has failed, so nothing is committed', *lock.names)
+    # psycopg 3 forbids a commit() in there. After one of psycopg2, there may be another transaction already.
+    if status(connection) == IDLE or not is_psycopg3(connection) and ask(connection, NOW) != (began,):
+        raise LockLost('the work itself has ended the transaction that held the lock', *lock.names)
+
+
+@contextmanager
+def _in_session(connection: Any, lock: _Lock) -> Iterator[Any]:
+    value, _ = _take(connection, lock)
+    try:
+        yield value
+    except BaseException:
+        with suppress(AdvisoryError):       # the error of the work comes first
+            _release(connection, lock, value)
+        raise
+    _release(connection, lock, value)
+
+
+NOW = 'pg_catalog.now()::text'      # of the present transaction
+
+
+def _take(connection: Any, lock: _Lock) -> tuple:
+    try:
+        return ask(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
+    except Exception as error:
+        raise_if_taken(error)
+        raise
+    except BaseException:                   # Ctrl-C: the server must not go on waiting for it, nor this session have it
+        if status(connection) == ACTIVE:
+            connection.cancel()
+        connection.close()
+        raise
+
+
+def _release(connection: Any, lock: _Lock, value: Any) -> None:
+    """If the work has left a transaction open, it ends before the lock is free. If in doubt the session ends."""
+    was_open = status(connection) != IDLE
+    try:
+        if was_open:
+            connection.cursor().execute('ROLLBACK')     # with autocommit, rollback() of psycopg2 does nothing
+        slot = () if isinstance(value, bool) else (value,)
+        [was_held] = ask(connection, f'advisory.{lock.release}', lock.names + slot)
+    except Exception as error:
+        connection.close()
+        raise LockLost(f'the lock could not be released at the end of the work: {error}'.rstrip(), *lock.names) from error
+    if not was_held:
+        connection.close()
+        raise LockLost('the lock was no longer held at the end of the work', *lock.names)
+    if was_open:
+        raise AdvisoryError('the work has left a transaction open, which is rolled back', *lock.names)
+
+
+def _names(*names: Name) -> tuple:
+    return tuple(map(check_name, names))
+
+
+def _xact(scope: str) -> str:
+    if scope not in ('transaction', 'session'):
+        raise ValueError(f"scope is 'transaction' or 'session', not {scope!r}")
+    return 'xact_' if scope == 'transaction' else ''

@@ -1,0 +1,99 @@
+"""The two drivers, psycopg 3 and psycopg2, and where connections come from."""
+from __future__ import annotations
+
+import sys
+from contextlib import closing, contextmanager, suppress
+from typing import Any, ContextManager, Iterator
+
+IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR = range(4)       # libpq's, as both drivers have them
+
+
+def is_psycopg3(connection: Any) -> bool:
+    psycopg = sys.modules.get('psycopg')
+    return psycopg is not None and isinstance(connection, psycopg.Connection)
+
+
+def ask(connection: Any, expression: str, values: tuple = ()) -> Any:
+    """The one row of a SELECT, as a tuple, whatever the connection's own cursors make of rows.
+
+    psycopg 3 would give a name to a statement that it sends often, which old poolers could not carry.
+    """
+    if is_psycopg3(connection):
+        from psycopg import Cursor, rows
+        with Cursor(connection, row_factory=rows.tuple_row) as cursor:
+            return cursor.execute(f'SELECT {expression}', values, prepare=False).fetchone()
+    from psycopg2.extensions import cursor as cursor_factory
+    with connection.cursor(cursor_factory=cursor_factory) as cursor:
+        cursor.execute(f'SELECT {expression}', values)
+        return cursor.fetchone()
+
+
+def status(connection: Any) -> int:
+    return connection.info.transaction_status
+
+
+def sqlstate(error: BaseException) -> str | None:
+    return getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
+
+
+@contextmanager
+def transaction(connection: Any) -> Iterator[None]:
+    """Commits, or rolls back after an error."""
+    if is_psycopg3(connection):
+        with connection.transaction():
+            yield
+        return
+    # The connection's own context would hide an error of a connection that is broken by that of the rollback.
+    with autocommit(connection, False):
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                connection.rollback()
+            raise
+        connection.commit()
+
+
+@contextmanager
+def autocommit(connection: Any, value: bool) -> Iterator[None]:
+    before = connection.autocommit
+    connection.autocommit = value
+    try:
+        yield
+    finally:
+        if not connection.closed and status(connection) == IDLE:
+            connection.autocommit = before
+
+
+def collect_warnings(connection: Any) -> list:
+    """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose severity is in the server's language.)"""
+    if not is_psycopg3(connection):
+        return connection.notices
+    warnings: list = []
+    connection.add_notice_handler(
+        lambda diag: warnings.append(diag.message_primary) if diag.severity_nonlocalized == 'WARNING' else None)
+    return warnings
+
+
+# ---- Connections ---------------------------------------------------------------------------------------------------
+
+def is_pool(connect: Any) -> bool:
+    """Of psycopg_pool, which need not be installed."""
+    return callable(getattr(connect, 'connection', None)) and hasattr(connect, 'connection_class')
+
+
+@contextmanager
+def borrow(connect: Any) -> Iterator[Any]:
+    """A connection for the work."""
+    made = connect.connection() if is_pool(connect) else connect()
+    # A connection's own context would commit at its end, and in psycopg2 not close it.
+    with closing(made) if hasattr(made, 'cursor') else made as connection:
+        yield connection
+
+
+def open_own(connect: Any) -> ContextManager[Any]:
+    """A connection beside those of the pool: with a pool that is used up, we would wait for those who wait for us."""
+    if not is_pool(connect):
+        return borrow(connect)
+    conninfo, kwargs = (value() if callable(value) else value for value in (connect.conninfo, connect.kwargs))
+    return closing(connect.connection_class.connect(conninfo, **(kwargs or {})))

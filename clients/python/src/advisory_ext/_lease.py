@@ -1,0 +1,187 @@
+"""Leases that are renewed in the background."""
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from threading import Event, Lock, Thread
+from typing import Any, Iterator
+
+from ._errors import AdvisoryError, LeaseLost, is_taken, raise_if_taken
+from ._line import Answer, Line, is_of_connection, now
+
+PATIENCE = 10.0     # seconds for one answer, if the lease has so long
+
+
+class Lease:
+    """What the work gets to see of its lease."""
+
+    def __init__(self, keeper: Keeper):
+        self._keeper = keeper
+
+    @property
+    def token(self) -> int:
+        """Greater than those of all earlier holders. Whatever is written outside the database is to compare it."""
+        return self._keeper.token
+
+    @property
+    def expires_at(self) -> datetime:
+        """When the server would let others have it, unless it is renewed once more."""
+        return self._keeper.expires_at
+
+    @property
+    def lost(self) -> Event:
+        """Is set when the lease is lost, or not renewed for too long. Sleep by lost.wait(seconds)."""
+        return self._keeper.lost
+
+    def check(self) -> None:
+        """Raises LeaseLost if it is lost. Unlike the event, it also knows at once when the process was stopped."""
+        self._keeper.check()
+
+
+@contextmanager
+def hold_lease(keeper: Keeper) -> Iterator[Lease]:
+    """The block has the lease. If it was lost, LeaseLost is raised at the end, whatever the block raised, which is its cause."""
+    try:
+        keeper.take()
+        try:
+            yield Lease(keeper)
+        except BaseException as error:
+            keeper.end()
+            if isinstance(error, Exception) and keeper.loss is not None and error is not keeper.loss:
+                raise keeper.loss from error
+            raise
+        keeper.end()
+        keeper.check()
+    finally:
+        keeper.disconnect(is_broken=False)
+
+
+class Keeper:
+    """Takes, renews and ends a lease, all on a connection of its own.
+
+    The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL
+    counts from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
+    """
+
+    token: int
+    expires_at: datetime
+    loss: Any = None                        # why it is lost, when it is
+
+    def __init__(self, connect: Any, names: tuple, options: tuple):
+        self.lost = Event()
+        self._connect = connect
+        self._names = names
+        self._options = options
+        self._line: Line | None = None
+        self._until = math.inf
+        self._losing = Lock()
+        self._done = Event()
+        self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
+        self._failure = ''                  # of the last renewal
+
+    def is_lost(self) -> bool:
+        if now() >= self._until:
+            self._lose(f'no renewal has succeeded for {self._ttl:.3g} s{self._failure}')
+        return self.loss is not None
+
+    def check(self) -> None:
+        if self.is_lost():
+            raise self.loss
+
+    def take(self) -> None:
+        """Waits in several short calls: of the TTL of one that waited for long, little could be left when it returns.
+
+        So it also goes on when the connection is lost meanwhile, or the server restarts or fails over. But if the server cannot be
+        reached to begin with, the error comes out.
+        """
+        ttl, timeout, owner, lock_delay = self._options
+        (self._ttl, seconds), *_ = self._ask(
+            PATIENCE, 'extract(epoch FROM %s::interval)::float8, extract(epoch FROM %s::interval)::float8', ttl, timeout)
+        give_up = math.inf if seconds is None else now() + seconds
+        limit = f'within {seconds:.6g} s' if seconds else 'without waiting'
+        while True:
+            wait = max(0, min(int(1000 * self._ttl / 3), int(1000 * min(give_up - now(), 1e6))))
+            try:
+                answer = self._ask(
+                    wait / 1000 + PATIENCE, 'token, extract(epoch FROM expires_at)::float8 '
+                    'FROM advisory.lease(%s::text, %s::text, %s::interval, %s::interval, %s::text, %s::interval)',
+                    *self._names, ttl, f'{wait} ms', owner, lock_delay)
+                break
+            except Exception as error:
+                if now() >= give_up or not (is_taken(error) or is_of_connection(error)):
+                    raise_if_taken(error, limit)
+                    raise
+                if not is_taken(error):
+                    time.sleep(self._ttl / 30)
+        self.token, expires_at = answer.row
+        self._held(answer, expires_at)
+        # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
+        if answer.warnings:
+            self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
+        if self.is_lost():
+            self.end()
+            self.check()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends with its TTL."""
+        self.is_lost()                      # as of now, not of when the server has answered
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()             # not for longer than one answer may take
+        with suppress(Exception):
+            answer = self._ask(min(PATIENCE, self._ttl / 3), 'advisory.end_lease(%s::text, %s::text, %s::bigint)', *self._names, self.token)
+            if answer.row == (False,):
+                self._lose('it was no longer ours at the end')
+
+    def disconnect(self, is_broken: bool) -> None:
+        if self._line:
+            self._line.close(is_broken)
+        self._line = None
+
+    def _keep(self) -> None:
+        """The thread. It waits for nothing that could keep it from noticing in time that the TTL is over."""
+        due = self._until - self._ttl * 2 / 3
+        while not self._done.wait(max(0.0, due - now())) and not self.is_lost():
+            try:
+                self._renew()
+                due = self._until - self._ttl * 2 / 3
+            except Exception as error:
+                self._failure = f': {error}'.rstrip()
+                due = min(now() + min(PATIENCE, self._ttl / 30), self._until)
+
+    def _renew(self) -> None:
+        answer = self._ask(min(PATIENCE, self._ttl / 3, self._until - now()),
+                           'extract(epoch FROM advisory.renew_lease(%s::text, %s::text, %s::bigint))::float8', *self._names, self.token)
+        if answer.row == (None,):
+            self._lose('it was ended, or somebody else has it')
+        elif answer.warnings:
+            raise AdvisoryError(answer.warnings[0])
+        else:
+            self._failure = ''
+            self._held(answer, *answer.row)
+
+    def _held(self, answer: Answer, expires_at: float) -> None:
+        self.expires_at = datetime.fromtimestamp(expires_at, timezone.utc)
+        self._until = answer.sent_at + self._ttl
+
+    def _lose(self, reason: str) -> None:
+        with self._losing:
+            if self.loss is None:
+                self.loss = LeaseLost(f'lease "{"/".join(self._names)}" is lost: {reason}', *self._names)
+        self.lost.set()
+
+    def _ask(self, seconds: float, expression: str, *values: Any) -> Answer:
+        """After an error of the connection, or if no answer comes in time, the next call makes a new connection."""
+        self._line = self._line or Line(self._connect)
+        try:
+            return self._line.ask(seconds, expression, *values)
+        except Exception as error:
+            if is_of_connection(error):
+                self.disconnect(is_broken=True)
+            raise
+        except BaseException:               # Ctrl-C
+            self._line.cancel()
+            raise

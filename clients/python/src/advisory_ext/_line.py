@@ -1,0 +1,95 @@
+"""A connection that keeps nobody waiting."""
+from __future__ import annotations
+
+import re
+import socket
+import time
+from concurrent.futures import Future, TimeoutError as FutureTimeout
+from contextlib import closing, suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+from ._driver import ask, collect_warnings, open_own, sqlstate
+from ._errors import AdvisoryError
+
+
+def now() -> float:
+    """Seconds of the monotonic clock: where there is one, of that which goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, 'CLOCK_BOOTTIME') else time.monotonic()
+
+
+class Answer(NamedTuple):
+    row: tuple
+    sent_at: float
+    warnings: list
+
+
+class Line:
+    """A connection of its own with a thread of its own, so that no answer is awaited for longer than one wants to.
+
+    The drivers cannot limit that: a server that is frozen, or a network that is gone, keeps a thread in the middle of a call.
+    """
+
+    def __init__(self, connect: Any):
+        self._connect = connect
+        self._questions: SimpleQueue = SimpleQueue()
+        self._connection: Any = None
+        self._socket: socket.socket | None = None
+        self._thread = Thread(target=self._run, name='advisory_ext line', daemon=True)
+        self._thread.start()
+
+    def ask(self, seconds: float, expression: str, *values: Any) -> Answer:
+        """After an error of the connection, or if no answer comes in time, close the line, and open another one."""
+        answer: Future = Future()
+        self._questions.put((answer, expression, values))
+        try:
+            return answer.result(max(0.0, seconds))
+        except FutureTimeout:
+            if answer.done():
+                return answer.result()
+            raise AdvisoryError(f'the server has not answered for {seconds:.3g} s') from None
+
+    def close(self, is_broken: bool = False) -> None:
+        """Never waits for long. What hangs on the network then fails, and its thread ends."""
+        self._questions.put(None)
+        if is_broken and self._socket:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        elif not is_broken:
+            self._thread.join(1)
+
+    def cancel(self) -> None:
+        """What the server is at: it would go on, and have taken what nobody wants any more. Does not wait for that."""
+        if self._connection:
+            Thread(target=self._connection.cancel, name='advisory_ext cancel', daemon=True).start()
+
+    def _run(self) -> None:
+        question = self._questions.get()
+        try:
+            with open_own(self._connect) as connection:
+                self._connection = connection
+                connection.autocommit = True
+                with closing(socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)) as self._socket:
+                    warnings = collect_warnings(connection)
+                    while question is not None:
+                        answer, expression, values = question
+                        warnings.clear()
+                        sent_at = now()
+                        try:
+                            answer.set_result(Answer(ask(connection, expression, values), sent_at, list(warnings)))
+                        except Exception as error:
+                            answer.set_exception(error)
+                        question = self._questions.get()
+        except Exception as error:
+            if question is not None and not question[0].done():
+                question[0].set_exception(error)            # of connecting
+
+
+def is_of_connection(error: BaseException) -> bool:
+    """Of the network, or of a server that ends, starts, has no connection left, or is a standby now."""
+    state = sqlstate(error)
+    if state:
+        return re.match('08|53|57P|25006', state) is not None
+    names = [kind.__name__ for kind in type(error).__mro__]     # psycopg2 has DatabaseError itself, too
+    return names[0] == 'DatabaseError' or not {'AdvisoryError', 'OSError', 'OperationalError', 'InterfaceError'}.isdisjoint(names)

@@ -1,0 +1,224 @@
+"""Leases: renewed, lost, late, and left."""
+import signal
+import time
+import unittest
+from datetime import datetime, timezone
+
+from support import PATIENCE, Case, Proxy, connect, driver, execute, wait_until
+
+from advisory_ext import Advisory, AdvisoryError, LeaseLost, NotAvailable
+
+SLACK = 0.7         # seconds that a busy machine may take longer
+
+
+class Leases(Case):
+    def setUp(self):
+        super().setUp()
+        self.application = self.id().rpartition('.')[2]
+        self.advisory = Advisory(lambda: connect(application_name=self.application))
+
+    def lease(self, **how):
+        return self.advisory.lease(self.namespace, 'job', **{'ttl': 60, **how})
+
+    def row(self, column):
+        """Of the lease; None if there is none."""
+        rows = execute(self.look, f'SELECT {column} FROM advisory.leases WHERE namespace = %s', self.namespace)
+        return rows[0][0] if rows else None
+
+    def sessions(self, application=None):
+        return [pid for pid, in execute(
+            self.look, 'SELECT pid FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()',
+            application or self.application)]
+
+    def behind_proxy(self):
+        proxy = Proxy(self.look.info.host, self.look.info.port)
+        self.addCleanup(proxy.close)
+        return proxy, Advisory(lambda: connect(host='127.0.0.1', port=proxy.port, application_name=self.application))
+
+    def test_renewed(self):
+        with self.lease(ttl=0.9, owner='me') as lease:
+            token = self.row('token')
+            self.assertEqual((lease.token, self.row('owner')), (token, 'me'))
+            first = lease.expires_at
+            wait_until('it is renewed', lambda: self.row('renewals') >= 5)
+            lease.check()
+            self.assertFalse(lease.lost.is_set())
+            self.assertGreater(lease.expires_at, first)
+            self.assertEqual(lease.expires_at.tzinfo, timezone.utc)
+            self.assertLess(abs((lease.expires_at - datetime.now(timezone.utc)).total_seconds()), 5)
+            self.assertEqual((self.row('token'), self.row('state')), (token, 'held'))
+            with self.assertRaises(NotAvailable) as raised:
+                with self.lease():
+                    self.fail('both have it')
+            error = raised.exception
+            self.assertEqual((error.namespace, error.name, error.holder[:3], error.remedy),
+                             (self.namespace, 'job', (None, None, None), None))
+            self.assertRegex(str(error), '(?s)could not obtain lease .* without waiting\n"me" holds it until ')
+        self.assertIsNone(self.row('token'))
+        wait_until('its sessions are gone', lambda: not self.sessions())
+
+    def test_pace(self):
+        """Renewed after a third of the TTL, not more often."""
+        with self.lease(ttl='3 s'):
+            time.sleep(2.5)
+            self.assertIn(self.row('renewals'), (1, 2))
+
+    def test_error_of_the_work(self):
+        with self.assertRaises(KeyError):
+            with self.lease():
+                raise KeyError('mine')
+        self.assertIsNone(self.row('token'))
+
+    def test_wrong_arguments(self):
+        for wrong in ({'ttl': '5'}, {'owner': 7}, {'lock_delay': None}, {'timeout': '5'}):
+            self.assertRaises(TypeError, self.lease, **wrong)
+        with self.assertRaises(driver.Error) as raised:
+            with self.lease(ttl=0):
+                self.fail('a lease without a TTL')
+        self.assertNotIsInstance(raised.exception, AdvisoryError)
+        with self.assertRaises(driver.OperationalError):
+            with Advisory(lambda: connect(port=1)).lease(self.namespace, 'job', ttl=5, timeout=None):
+                self.fail('there is no server')
+
+    def test_broken(self):
+        with self.assertRaisesRegex(LeaseLost, 'it was ended, or somebody else has it') as raised:
+            with self.lease(ttl=3) as lease:
+                self.assertTrue(self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job'))
+                begun = time.monotonic()
+                self.assertTrue(lease.lost.wait(PATIENCE))
+                self.assertLess(time.monotonic() - begun, 1 + SLACK)
+                raise KeyError('the work stops')
+        self.assertIsInstance(raised.exception.__cause__, KeyError)
+        self.assertEqual((raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
+        with self.assertRaises(LeaseLost) as raised:
+            with self.lease(ttl=1) as lease:
+                self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job')
+                lease.lost.wait(PATIENCE)
+                lease.check()
+        self.assertIsNone(raised.exception.__cause__)
+
+    def test_broken_before_the_first_renewal(self):
+        with self.assertRaisesRegex(LeaseLost, 'no longer ours at the end'):
+            with self.lease():
+                self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job')
+        with self.assertRaises(SystemExit):
+            with self.lease():
+                self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job')
+                raise SystemExit('is no error of the work, and comes through')
+
+    def test_session_killed(self):
+        with self.lease(ttl=2) as lease:
+            [before] = self.sessions()
+            self.ask('SELECT pg_terminate_backend(%s)', before)
+            wait_until('it is renewed on another connection',
+                       lambda: self.row('renewals') > 0 and [pid for pid in self.sessions() if pid != before])
+            lease.check()
+
+    def test_connection_hangs(self):
+        proxy, advisory = self.behind_proxy()
+        with advisory.lease(self.namespace, 'job', ttl=3) as lease:
+            proxy.freeze(new_ones_too=False)
+            wait_until('it is renewed on another connection', lambda: self.row('renewals') > 0)
+            time.sleep(3)
+            lease.check()
+            self.assertGreater(self.row('renewals'), 1)
+
+    def test_network_is_gone(self):
+        proxy, advisory = self.behind_proxy()
+        with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 2 s: the server has not answered'):
+            with advisory.lease(self.namespace, 'job', ttl=2) as lease:
+                wait_until('it is renewed', lambda: self.row('renewals') > 0)
+                proxy.freeze(new_ones_too=True)
+                frozen = time.monotonic()
+                self.assertTrue(lease.lost.wait(PATIENCE))
+                lost = time.monotonic()
+                # Here the clocks are the same: never later than the server, and not much earlier.
+                remaining = float(self.row('extract(epoch FROM expires_at - clock_timestamp())'))
+                self.assertGreater(remaining, -SLACK)
+                self.assertLess(remaining, SLACK)
+                self.assertGreater(lost - frozen, 2 * 2 / 3 - SLACK)
+                left = time.monotonic()
+        self.assertLess(time.monotonic() - left, 2 / 3 + SLACK, 'leaving takes no longer than one answer may')
+
+    def test_renewal_that_succeeds_late(self):
+        """The TTL counts from before the call: another session has the row, and the renewal waits for that."""
+        with self.assertRaises(LeaseLost):
+            with self.lease(ttl=3) as lease:
+                taken = time.monotonic()
+                execute(self.look, 'BEGIN')
+                execute(self.look, 'SELECT FROM advisory._leases WHERE namespace = %s FOR UPDATE', self.namespace)
+                self.assertTrue(lease.lost.wait(PATIENCE))
+                self.assertLess(time.monotonic() - taken, 3 + SLACK)
+                execute(self.look, 'COMMIT')
+
+    def test_process_stopped(self):
+        program = self.program(f"""
+with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
+    print('works')
+    try:
+        while True:
+            lease.check()
+    except advisory_ext.LeaseLost as error:
+        print(error)
+""")
+        self.assertEqual(program.stdout.readline(), 'works\n')
+        program.send_signal(signal.SIGSTOP)
+        wait_until('it is over', lambda: self.row('state') == 'expired')
+        program.send_signal(signal.SIGCONT)
+        self.assertRegex(program.communicate(timeout=PATIENCE)[0], r'\Alease .* is lost: no renewal has succeeded(?s:.*)LeaseLost: .*\n\Z')
+
+    def test_waits(self):
+        def take(timeout):
+            with self.lease(ttl=1.5, timeout=timeout) as lease:
+                return lease.token
+
+        with self.lease() as lease:
+            begun = time.monotonic()
+            with self.assertRaisesRegex(NotAvailable, r'could not obtain lease ".*" within 0\.8 s'):
+                take(0.8)
+            self.assertGreater(time.monotonic() - begun, 0.79)
+            wait_until('its session is gone', lambda: len(self.sessions()) == 1)
+            [holds] = self.sessions()
+            waiter = self.in_thread(lambda: take(None))
+            # (Not before that: an error to begin with would come out.)
+            wait_until('it waits', lambda: self.ask('SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = %s '
+                                                    'AND datname = current_database() AND query LIKE %s',
+                                                    self.application, 'active', '%advisory.lease(%'))
+            [before] = [pid for pid in self.sessions() if pid != holds]
+            self.ask('SELECT pg_terminate_backend(%s)', before)
+            wait_until('it waits again, on another connection',
+                       lambda: [pid for pid in self.sessions() if pid not in (before, holds)])
+            time.sleep(2)                       # longer than its TTL
+        self.assertGreater(waiter(), lease.token)
+
+    def test_interrupted(self):
+        with self.lease():
+            waiter = self.program(f"with advisory.lease({self.namespace!r}, 'job', ttl=300, timeout=None): pass")
+            wait_until('it waits', lambda: self.sessions('work'))
+            time.sleep(0.3)
+            waiter.send_signal(signal.SIGINT)
+            self.assertRegex(waiter.communicate(timeout=PATIENCE)[0], r'KeyboardInterrupt\n\Z')
+        with self.lease(timeout=10):
+            pass
+
+    def test_terminated(self):
+        """SIGTERM that is made an exit, as services do, ends the lease."""
+        program = self.program(f"""
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+with advisory.lease({self.namespace!r}, 'job', ttl=300) as lease:
+    print('works')
+    lease.lost.wait()
+""")
+        self.assertEqual(program.stdout.readline(), 'works\n')
+        program.terminate()
+        self.assertEqual(program.communicate(timeout=PATIENCE)[0], '')
+        self.assertIsNone(self.row('token'))
+
+    def test_lock_delay(self):
+        with self.lease(ttl=0.5, lock_delay=60):
+            self.assertEqual(self.ask('SELECT count(*) FROM advisory._leases WHERE namespace = %s AND lock_delay = %s',
+                                      self.namespace, '60s'), 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
