@@ -64,8 +64,9 @@ if ($compiler) {
     system('cp', '-r', "$empty/node_modules/advisory-ext", "$typed/node_modules/") == 0
         or die "cannot copy the package\n";
     spew("$typed/use.ts", slurp("$FindBin::Bin/node/types/use.ts"));
-    $compiled = launch('node', "$compiler/typescript/bin/tsc", qw(--noEmit --strict --module nodenext
-        --moduleResolution nodenext --target es2022 --preserveSymlinks), "$typed/use.ts");
+    my @options = qw(--noEmit --strict --module nodenext --moduleResolution nodenext
+        --target es2022 --preserveSymlinks);
+    $compiled = launch('node', "$compiler/typescript/bin/tsc", @options, "$typed/use.ts");
 }
 
 # ---- Its tests -----------------------------------------------------------------------------------
