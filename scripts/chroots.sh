@@ -56,6 +56,8 @@ ENTER_CHROOT='
     mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
     mkdir -p "$root/dev/shm"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    mkdir -p "$root/dev/pts"
+    mount -t devpts -o ptmxmode=666 devpts "$root/dev/pts"
     chroot "$root" "$@"
     exit $?'
 
