@@ -10,7 +10,7 @@ use PgBouncer;
 use Programs;
 
 # Without empty lines and comments.
-use constant { MOST_LINES => 500, TESTS => 83, SESSION_POOL => 5 };
+use constant { MOST_LINES => 500, TESTS => 84, SESSION_POOL => 5 };
 
 my $modules = node_modules() or plan skip_all => 'there is no Node with node-postgres here';
 my $source = "$FindBin::Bin/../../clients/node";
@@ -64,8 +64,9 @@ if ($compiler) {
     system('cp', '-r', "$empty/node_modules/advisory-ext", "$typed/node_modules/") == 0
         or die "cannot copy the package\n";
     spew("$typed/use.ts", slurp("$FindBin::Bin/node/types/use.ts"));
-    $compiled = launch('node', "$compiler/typescript/bin/tsc", qw(--noEmit --strict --module nodenext
-        --moduleResolution nodenext --target es2022 --preserveSymlinks), "$typed/use.ts");
+    my @options = qw(--noEmit --strict --module nodenext --moduleResolution nodenext
+        --target es2022 --preserveSymlinks);
+    $compiled = launch('node', "$compiler/typescript/bin/tsc", @options, "$typed/use.ts");
 }
 
 # ---- Its tests -----------------------------------------------------------------------------------
