@@ -69,7 +69,7 @@ class Keeper {
     token = null;
     expiresAt = null;
     #pool; #name; #options;
-    #ttl; #timeout;                         // ms
+    #ttl; #retry;                           // ms
     #connection = null;
     #until = Infinity;                      // on the monotonic clock
     #watchdog;
@@ -95,36 +95,38 @@ class Keeper {
         return this.signal.aborted;
     }
 
-    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over before its answer comes. Who has had an
-    // answer also goes on waiting when the connection is lost, or the server restarts or fails over.
+    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over before its answer comes. Who waits
+    // goes on when the connection is lost, or the server restarts or fails over; but who begins at a standby is at the wrong address.
     async take() {
-        const { ttl, timeout, owner, lockDelay } = this.#options;
+        const { ttl, owner, lockDelay } = this.#options;
         const { row: times } = await this.#ask(PATIENCE,
             'SELECT 1000 * extract(epoch FROM $1::interval)::float8 AS ttl, 1000 * extract(epoch FROM $2::interval)::float8 AS timeout',
-            [ttl, timeout]);
+            [ttl, this.#options.timeout]);
         this.#ttl = Number(times.ttl);
-        this.#timeout = timeout === null ? Infinity : Number(times.timeout);
-        const giveUp = now() + this.#timeout;
-        let warning;
+        this.#retry = Math.min(1000, this.#ttl / 30);
+        const timeout = times.timeout === null ? Infinity : Number(times.timeout);
+        const giveUp = now() + timeout;
+        let warning, hasWaited = false;
         for (;;) {
             const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now())));
             try {
                 const answer = await this.#ask(wait + PATIENCE,
                     'SELECT token::text, 1000 * extract(epoch FROM expires_at)::float8 AS expires_at '
                     + 'FROM advisory.lease($1::text, $2::text, $3::interval, $4::interval, $5::text, $6::interval)',
-                    [...this.#name, ttl, wait ? `${wait} ms` : timeout === null ? null : '0', owner, lockDelay]);
+                    [...this.#name, ttl, `${wait} ms`, owner, lockDelay]);
                 this.token = BigInt(answer.row.token);
                 this.#held(answer);
                 ({ warning } = answer);
                 break;
             } catch (error) {
                 const isTaken = error.code === '55P03' && error.schema !== undefined;
-                if (now() >= giveUp || !isTaken && !isOfConnection(error)) {
-                    throw asNotAvailable(error, error.message.replace(/ (?:within .*|without waiting)$/, this.#limit()));
+                hasWaited ||= isTaken;
+                const isPassing = isTaken || isOfConnection(error) && (hasWaited || error.code !== '25006');
+                if (now() >= giveUp || !isPassing) {
+                    const limit = timeout > 0 ? ` within ${timeout} ms` : ' without waiting';
+                    throw asNotAvailable(error, error.message.replace(/ (?:within .*|without waiting)$/, limit));
                 }
-                if (!isTaken) {
-                    await sleep(this.#ttl / 30);
-                }
+                await sleep(isTaken ? 0 : this.#retry);
             }
         }
         // The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
@@ -144,10 +146,6 @@ class Keeper {
         this.#until = sentAt + this.#ttl;
     }
 
-    #limit() {
-        return this.#timeout > 0 ? ` within ${this.#timeout} ms` : ' without waiting';
-    }
-
     // Independent of the renewals, so that one that hangs does not keep the work from stopping in time.
     #watch() {
         this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), Math.min(Math.ceil(this.#until - now()), LONGEST_TIMER));
@@ -165,7 +163,7 @@ class Keeper {
                 pause = this.#until - this.#ttl * 2 / 3 - now();
             } catch (error) {
                 this.#failure = `: ${error.message}`;
-                pause = this.#ttl / 30;         // then again, on a new connection if this one is broken
+                pause = this.#retry;            // then again, on a new connection if this one is broken
             }
         }
     }

@@ -11,16 +11,22 @@ const { Pool } = require('pg');
 const { Advisory } = require('advisory-ext');
 
 const pools = [];
+const clients = new Set();
 
 // A pool, and whatever else pg.Pool takes; its connections end with the tests of the file.
 function makePool(options = {}) {
     const pool = new Pool({ application_name: 'test', ...options });
     pool.on('error', () => {});
+    pool.on('connect', (client) => clients.add(client));
     pools.push(pool);
     return pool;
 }
 
-after(() => Promise.all(pools.filter((pool) => !pool.ending).map((pool) => pool.end())));
+// A test that has failed may have left some in use.
+after(async () => {
+    await Promise.race([Promise.all(pools.filter((pool) => !pool.ending).map((pool) => pool.end())), sleep(3000, undefined, { ref: false })]);
+    clients.forEach((client) => client.connection.stream.destroy());
+});
 
 const pool = makePool();
 const advisory = new Advisory(pool);

