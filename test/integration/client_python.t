@@ -43,7 +43,8 @@ is(slurp("$repository/clients/python/LICENSE"), slurp("$repository/LICENSE"), '.
 
 launch(@pip, 'install', '--no-deps', '--no-index', '--target', $installed, $wheel)
     ->ends(0, qr//, 'it is installed from that file');
-system('cp', '-r', map({ "$work/$_" } qw(tests examples README.md)), $elsewhere) == 0 or die "cannot copy tests\n";
+my @copied = map { "$work/$_" } qw(tests examples README.md);
+system('cp', '-r', @copied, $elsewhere) == 0 or die "cannot copy the tests\n";
 my $package = { PYTHONPATH => $installed };
 
 sub python_with ($environment, @arguments) {
@@ -99,7 +100,8 @@ sub passes ($what, $least, $program) {
 
 # Those of leases mostly wait.
 my %leases = map { $_ => $tests{$_}->(['test_leases']) } sort keys %tests;
-my %others = map { $_ => $tests{$_}->([qw(test_values test_locks test_pooler test_readme)]) } sort keys %tests;
+my %others = map { $_ => $tests{$_}->([qw(test_values test_locks test_pooler test_readme)]) }
+    sort keys %tests;
 
 # A server of its own for each, which it kills.
 sub killing ($driver) {

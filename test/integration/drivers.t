@@ -41,34 +41,34 @@ RUBY
 package main
 
 import (
-	"context"
-	"database/sql"
-	"errors"
-	"fmt"
-	"os"
-	"strconv"
+    "context"
+    "database/sql"
+    "errors"
+    "fmt"
+    "os"
+    "strconv"
 
-	"github.com/lib/pq"
+    "github.com/lib/pq"
 )
 
 GO
 
 func main() {
-	db, err := sql.Open("postgres", "")
-	if err != nil {
-		panic(err)
-	}
-	id, _ := strconv.Atoi(os.Args[1])
-	err = pay(context.Background(), db, id)
-	var refused *pq.Error
-	if errors.As(err, &refused) {
-		fmt.Println(refused.Detail)
-		fmt.Println(refused.Code, refused.Schema, refused.Constraint)
-		os.Exit(3)
-	}
-	if err != nil {
-		panic(err)
-	}
+    db, err := sql.Open("postgres", "")
+    if err != nil {
+        panic(err)
+    }
+    id, _ := strconv.Atoi(os.Args[1])
+    err = pay(context.Background(), db, id)
+    var refused *pq.Error
+    if errors.As(err, &refused) {
+        fmt.Println(refused.Detail)
+        fmt.Println(refused.Code, refused.Schema, refused.Constraint)
+        os.Exit(3)
+    }
+    if err != nil {
+        panic(err)
+    }
 }
 MAIN
         my $go = { GO111MODULE => 'off', GOPATH => $library, GOCACHE => scratch() . '/go' };

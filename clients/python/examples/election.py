@@ -1,5 +1,5 @@
-"""An election: of all that run this, one leads, and starts the jobs that are due. If it dies, or loses its network, another one leads as soon
-as its lease is over.
+"""An election: of all that run this, one leads, and starts the jobs that are due. If it dies, or loses its network, another one leads as
+soon as its lease is over.
 
     PGDATABASE=shop python3 election.py ann
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from support import IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until
 
 from advisory_ext import Advisory, AdvisoryError, LockLost, NotAvailable
+from advisory_ext._errors import raise_if_taken
 
 
 class Locks(Case):
@@ -52,7 +53,8 @@ class Locks(Case):
                 self.assertEqual((error.namespace, error.name), (self.namespace, "it's"))
                 self.assertEqual(error.holder[:3], (pid, connection.info.user, 'an "odd", holds it in name'))
                 self.assertRegex(error.holder.text, rf'\AProcess {pid} of role ".*, holds it in exclusive mode')
-                self.assertEqual(str(error), f'could not obtain advisory lock "{self.namespace}/it\'s" without waiting\n{error.holder.text}')
+                self.assertEqual(
+                    str(error), f'could not obtain advisory lock "{self.namespace}/it\'s" without waiting\n{error.holder.text}')
                 self.assertEqual(error.remedy, f"SELECT advisory.terminate_holder('{self.namespace}', 'it''s', {pid})")
                 self.assertIsInstance(error.__cause__, LockNotAvailable)
                 self.assertIsInstance(error, AdvisoryError)
@@ -265,9 +267,10 @@ class Locks(Case):
         """The same SQLSTATE, but it is not of a lock of ours."""
         execute(self.look, 'BEGIN')
         execute(self.look, 'LOCK TABLE note')
-        with self.assertRaises(LockNotAvailable):
+        with self.assertRaises(LockNotAvailable) as raised:
             with self.advisory.lock(self.namespace, 'job') as connection:
                 execute(connection, 'LOCK TABLE note NOWAIT')
+        self.assertIsNone(raise_if_taken(raised.exception))
         execute(self.look, 'ROLLBACK')
 
     def test_cancelled(self):

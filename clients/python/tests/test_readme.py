@@ -19,7 +19,7 @@ def blocks():
 
 def comparable(text):
     text = re.sub(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*\+\d\d', 'TIME', text)
-    return re.sub(r'(?<=rocess )\d+|(?<=invoice:42\', )\d+', 'PID', re.sub(r'role "\w+"', 'role "postgres"', text))
+    return re.sub(r'(?<=rocess )\d+|(?<=invoice:42\', )\d+', 'PID', re.sub(r'role "\w+"', 'role "app"', text))
 
 
 @unittest.skipUnless(IS_PSYCOPG3, 'README.md uses psycopg 3')
