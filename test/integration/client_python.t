@@ -48,7 +48,8 @@ system('cp', '-r', @copied, $elsewhere) == 0 or die "cannot copy the tests\n";
 my $package = { PYTHONPATH => $installed };
 
 sub python_with ($environment, @arguments) {
-    return launch({ %$package, %$environment }, 'env', '-C', "$elsewhere/tests", $python, @arguments);
+    return launch({ %$package, %$environment },
+        'env', '-C', "$elsewhere/tests", $python, @arguments);
 }
 
 python_with({}, '-c', 'import advisory_ext; print(advisory_ext.__file__)')
