@@ -638,8 +638,7 @@ CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
 -- after pg_upgrade or a restored dump, by the timeline.
 CREATE OR REPLACE FUNCTION advisory._here(OUT server bigint, OUT began timestamptz, OUT era bigint)
     LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    known bigint := (SELECT last_value FROM _server);    -- Before the others.
+DECLARE known bigint := (SELECT last_value FROM _server);    -- Before the others.
     last bigint := (SELECT last_value FROM _era);
     can_write boolean := current_setting('transaction_read_only') = 'off';
     timeline bigint := 1; system bigint := 0;    -- Where a service does not tell them.
@@ -891,7 +890,7 @@ CREATE TABLE IF NOT EXISTS advisory._leases (
     expires_at timestamptz NOT NULL
         CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
     renewals bigint NOT NULL) WITH (fillfactor = 50);
--- When it expires.  On another server it has its whole TTL again, unless it was free a minute ago.
+-- Until when: on another server its whole TTL again, unless it had been free for a minute by then.
 CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
     RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT CASE WHEN l.server = here OR l.expires_at + l.lock_delay < began - interval '1 minute'
@@ -1027,7 +1026,7 @@ DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
         RETURN r;    -- This releases the lock of the queue.
     END;
     PERFORM _mark_lease(queue, true);
-    -- What nobody has wanted for a week.  It stays locked until the transaction ends: so, early.
+    -- What nobody has wanted for a week; first in a transaction only, since that keeps rows locked.
     IF random() < 0.1 AND now() = statement_timestamp()
        AND current_setting('transaction_isolation') = 'read committed' THEN
         DELETE FROM _leases AS l WHERE l.key IN (
@@ -1184,9 +1183,10 @@ DECLARE answer _request; reason text; is_taken boolean;
 -- error leaves nothing behind.  No SET clause, which would forbid to commit, and would change the
 -- command's search_path.
 CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text,
-    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran
-    boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL, apart interval DEFAULT NULL) LANGUAGE plpgsql AS $$
+    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
+    INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL,
+    once_window timestamptz DEFAULT NULL, time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
 DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
     role_after pg_catalog.text; claimed_at timestamp with time zone; BEGIN
     claimed_at := advisory._begin_job(
