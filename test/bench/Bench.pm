@@ -71,23 +71,25 @@ sub once ($code) {
 #
 # The two measurements run by turns, and which of them is the first changes from round to round, so
 # that whatever else the machine does concerns both. They are given the tree and the round, and
-# return a number. What is kept is the median of the ratios of ours to theirs, and the quartiles.
-# 'at most' and 'at least' say what is promised. at => is the place on the x axis of a plot whose
-# name is series. Returns this tree's median.
+# return a number. What is kept is the median of the ratios of ours to theirs, the quartiles, and
+# the medians of ours and of theirs. 'at most' and 'at least' say what is promised. at => is the
+# place on the x axis of a plot whose name is series. Returns this tree's median.
 sub compare (%how) {
-    my %ratios;
+    my (%ratios, %results);
     for my $round (1 .. $rounds) {
         progress("$part: $how{work}, $how{of} to $how{against}: round $round of $rounds");
         for my $tree (@trees) {
             my @order = $round % 2 ? qw(ours theirs) : qw(theirs ours);
             my %result = map { $_ => $how{$_}->($tree, $round) } @order;
             push @{ $ratios{$tree} }, $result{ours} / ($result{theirs} || 1e-9);
+            push @{ $results{$tree}{$_} }, $result{$_} for qw(ours theirs);
         }
     }
     for my $tree (@trees) {
         my @sorted = sort { $a <=> $b } @{ $ratios{$tree} };
         my %figure = (part => $part, ratio => median(@sorted), low => $sorted[ int(@sorted / 4) ],
-            high => $sorted[ int(3 * @sorted / 4) ]);
+            high => $sorted[ int(3 * @sorted / 4) ],
+            map { $_ => median(@{ $results{$tree}{$_} }) } qw(ours theirs));
         $figure{$_} = $how{$_} for grep { defined $how{$_} } qw(work of against series at),
             'at most', 'at least';
         figure(%figure, tree => $tree);

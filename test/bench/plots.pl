@@ -1,5 +1,7 @@
 #!/usr/bin/env perl
 # Draws the results of `make bench` as SVG pictures: plots.pl results/bench.json DIRECTORY
+#
+# The title of a picture is its message, and says which way is better.
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -18,11 +20,12 @@ sub of_series { my ($series) = @_; return grep { ($_->{series} // '') eq $series
 
 # Runs gnuplot with these commands; data are here-documents in them.
 sub draw {
-    my ($name, $commands) = @_;
+    my ($name, $title, $commands) = @_;
     open my $gnuplot, '|-', 'gnuplot' or die "cannot run gnuplot: $!\n";
     print {$gnuplot} <<"GNUPLOT", $commands;
 set terminal svg size 760,380 dynamic noenhanced font 'sans-serif,13' background 'white'
 set output '$directory/$name.svg'
+set title "$title" font ',15'
 set border 3
 set tics nomirror out
 set grid ytics lc rgb '#dddddd'
@@ -41,90 +44,111 @@ sub data {
 
 sub quoted { my ($text) = @_; $text =~ s/"/'/g; return qq{"$text"} }
 
-my @colours = ('#336791', '#e08e0b', '#7a9f35', '#a23b3b');
+my @colours = ('#336791', '#e08e0b', '#7a9f35', '#a23b3b', '#7b5ea7');
 
-# Bars in groups: the columns of each row behind its label are one bar each, with these titles.
+# Bars in groups, each with its value above it: the columns of each row behind its label are one bar
+# each, with these titles.
 sub bars {
-    my ($name, $ylabel, $settings, $titles, @rows) = @_;
+    my ($name, $title, $ylabel, $settings, $titles, @rows) = @_;
+    my $width = 1 / (@$titles + 1.5);
     my $plots = join ', ', map { sprintf q{$bars using %d:xtic(1) title "%s" lc rgb '%s'}, $_ + 2,
         $titles->[$_], $colours[$_] } 0 .. $#$titles;
-    draw($name, data('bars', @rows) . <<"GNUPLOT");
+    my $values = join ', ', map { sprintf
+        q{$bars using ($0 + %f):%d:(sprintf('%%.0f', $%d)) with labels offset 0,0.5 font ',9'}
+        . ' notitle',
+        ($_ - $#$titles / 2) * $width, $_ + 2, $_ + 2 } 0 .. $#$titles;
+    draw($name, $title, data('bars', @rows) . <<"GNUPLOT");
 set style data histogram
 set style histogram clustered gap 1.5
 set ylabel "$ylabel"
-set key outside top horizontal font ',11'
-set xtics font ',11'
+set key outside top center horizontal font ',11'
 set bmargin 4
+set xtics font ',11'
 $settings
-plot $plots, 1 lc rgb '#888888' dt 2 notitle
+plot $plots, $values
 GNUPLOT
     return;
 }
 
 # ---- What a lock by name costs -------------------------------------------------------------------
 
-my %cost;
+my (%cost, %are_there);
 for my $figure (grep { $_->{part} eq 'locks' && $_->{against} =~ /hashed/
     && $_->{of} eq 'throughput' } @figures) {
-    my ($what, $clients) = $figure->{work} =~ /^(.*) over pgbench, (\d+) clients?, prepared$/
+    my ($what, $clients, $how) = $figure->{work} =~ /^(.*) over pgbench, (\d+) clients?, (\w+)$/
     or next;
-    $cost{$clients}{$what} = $figure->{ratio};
+    my $bar = "$what, " . ($how eq 'prepared' ? 'prepared statement' : 'not prepared');
+    $cost{$clients}{$bar} = 100 * $figure->{ratio};
+    $are_there{$bar} = 1;
 }
 if (%cost) {
-    my @whats = sort keys %{ $cost{ (sort keys %cost)[0] } };
-    bars('locks', "throughput beside a hashed name's", 'set yrange [0:1.2]', \@whats,
-        map { my $clients = $_; [ quoted($clients == 1 ? '1 client' : "$clients clients"),
-            map { $cost{$clients}{$_} } @whats ] } sort { $a <=> $b } keys %cost);
+    my @whats = sort keys %are_there;
+    bars('locks', 'A lock by name costs about as much as a hashed number (higher is better)',
+        'calls a second, in % of those with\npg_advisory_lock(hashtextextended(name, 0))',
+        'set yrange [0:140]', \@whats,
+        map { my $clients = $_; [ quoted($clients == 1 ? '1 connection' : "$clients connections"),
+            map { $cost{$clients}{$_} // 'NaN' } @whats ] } sort { $a <=> $b } keys %cost);
 }
 
 # ---- Waiting for a slot --------------------------------------------------------------------------
 
+use constant MS => 1000;
+
 my %longest;
 for my $figure (of_series('semaphore longest')) {
     my ($sessions, $ms) = split m{/}, $figure->{at};
-    $longest{ $figure->{against} }{ sprintf '%02d sessions, %02d ms', $sessions, $ms } =
-        $figure->{ratio};
+    my $case = sprintf '%02d sessions, %02d ms', $sessions, $ms;
+    $longest{ $figure->{against} =~ s/'s$//r =~ s/s'$/s/r }{$case} = MS * $figure->{theirs};
+    $longest{'a semaphore'}{$case} = MS * $figure->{ours};
 }
-my @rivals = sort keys %longest;
-if (@rivals) {
-    my @cases = sort keys %{ $longest{ $rivals[0] } };
-    bars('semaphores', 'longest wait for a slot, as a ratio', 'set logscale y',
-        [ map { 'beside ' . s/'s$//r =~ s/s'$/s/r } @rivals ],
-        map { my $case = $_; [ quoted($case =~ s/\b0//gr =~ s/, /\\n/r),
-            map { $longest{$_}{$case} } @rivals ] } @cases);
+if (%longest) {
+    my @ways = sort { ($b eq 'a semaphore') <=> ($a eq 'a semaphore') || $a cmp $b } keys %longest;
+    my @cases = sort keys %{ $longest{ $ways[0] } };
+    bars('semaphores', 'With a semaphore even the longest wait is short (shorter is better)',
+        'longest wait for one of 4 slots, ms', 'set yrange [0:*]', \@ways,
+        map { my $case = $_; [ quoted($case =~ s/\b0//gr =~ s/, (.*)/\\n$1 inside/r),
+            map { $longest{$_}{$case} } @ways ] } @cases);
 }
 
 # ---- Looking, and growing ------------------------------------------------------------------------
 
 # Points with the quartiles, or lines through them.
 sub points {
-    my ($name, $style, $ylabel, $xlabel, $settings, %series) = @_;
+    my ($name, $title, $style, $ylabel, $xlabel, $settings, %series) = @_;
     my @names = grep { of_series($_) } sort keys %series;
     return unless @names;
+    # Of ratios to what others do, in percent.
+    my $scale = $ylabel =~ /%/ ? 100 : 1;
     my $rows = join '', map { my $i = $_; data("points$i",
-        map { [ $_->{at}, $_->{ratio}, $_->{low} // $_->{ratio},
-        $_->{high} // $_->{ratio} ] } of_series($names[$i])) } 0 .. $#names;
+        map { my $figure = $_; [ $figure->{at}, map { $scale * ($_ // $figure->{ratio}) }
+            @{$figure}{qw(ratio low high)} ] } of_series($names[$i])) } 0 .. $#names;
     my $plots = join ', ',
         map { sprintf q{$points%d using ($1 > 0 ? $1 : 1):2:3:4 with %s title "%s" lw 2 pt 7 }
             . q{lc rgb '%s'}, $_, $style, $series{ $names[$_] }, $colours[$_] } 0 .. $#names;
-    draw($name, $rows . <<"GNUPLOT");
+    draw($name, $title, $rows . <<"GNUPLOT");
 set logscale x
 set ylabel "$ylabel"
 set xlabel "$xlabel"
 $settings
-plot $plots, 1 lc rgb '#888888' dt 2 notitle
+plot $plots, $scale lc rgb '#888888' dt 2 notitle
 GNUPLOT
     return;
 }
 
-points('views', 'yerrorlines', 'times as fast as pg_locks and pg_stat_activity',
-    'advisory locks on the server', 'set logscale y',
-    'speed of locks' => 'locks', 'speed of activity' => 'activity', 'speed of waits' => 'waits');
-points('growth', 'yerrorlines', "throughput beside the built-ins'",
-    'sessions, each with a name of its own',
-    "set key bottom left\nset yrange [0:1.2]\nset logscale x 2",
+points('views', 'The more locks there are, the more time the views save (higher is better)',
+    'yerrorlines', 'times as fast as\npg_locks JOIN pg_stat_activity',
+    'advisory locks on the server',
+    "set logscale y\nset yrange [0.3:300]\nset ytics (0.5, 1, 2, 5, 10, 20, 50, 100, 200)",
+    'speed of locks' => 'advisory.locks', 'speed of activity' => 'advisory.activity',
+    'speed of waits' => 'advisory.waits');
+points('growth', 'However many sessions: a lock by name costs little more (higher is better)',
+    'yerrorlines', 'calls a second, in % of those\nof pg_advisory_lock(number)',
+    'sessions at work, each with a name of its own',
+    "set key bottom left\nset yrange [0:120]\nset logscale x 2",
     'growth by sessions' => 'lock and unlock');
-points('lock-table', 'yerrorbars', 'ratio to what fits', 'locks that fit',
-    "set key bottom right\nset yrange [0:1.2]",
+points('lock-table', 'advisory.pressure knows how many locks fit (100 % is best)', 'yerrorbars',
+    'estimate, in % of the locks that fitted', 'locks that fitted, on 21 servers',
+    "set key at screen 0.5, 0.09 center\nset bmargin at screen 0.34\nset yrange [0:120]",
     'estimate of the lock table' => 'advisory.pressure',
-    'usual formula of the lock table' => 'the usual formula');
+    'usual formula of the lock table' =>
+        'max_locks_per_transaction * (max_connections + max_prepared_transactions)');

@@ -10,7 +10,7 @@ my $slots = SLOTS;
 my $seconds = QUICK ? 1 : 2;
 
 # So many sessions run take, sleep and give in a loop. Returns {count => loops of all, p50, p99,
-# longest => of the times that take took, in ms; longest_fourth => the same for each fourth session;
+# longest => of the times that take took, in s; longest_fourth => the same for each fourth session;
 # slots => loops, if each fourth session has two slots}. The statements may use number, the
 # session's.
 sub contend ($sessions, $ms, $take, $give) {
