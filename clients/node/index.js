@@ -2,9 +2,17 @@
 'use strict';
 
 const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
-const { key, checkName, checkTime, checkTimeout, withDefaults } = require('./lib/values');
+const { outcomeOf } = require('./lib/connection');
+const { key, checkNames, checkTime, checkTimeout, inMs, withDefaults } = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
-const lease = require('./lib/lease');
+const { withLease } = require('./lib/lease');
+
+const NAMES = '$1::text, $2::text';
+
+// The options with their defaults.
+const HOLD = { timeout: 0, scope: 'transaction' };
+const LEASE = { ttl: null, timeout: 0, owner: null, lockDelay: 0 };
+const CLAIM = { windowStart: null, timeZone: null, client: null };
 
 class Advisory {
     #pool;
@@ -21,30 +29,28 @@ class Advisory {
     //
     // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work changes by this client is visible when the
     // next one gets the lock. With scope: 'session', without a transaction.
-    async withLock(namespace, name, ...optionsAndWork) {
-        const [{ timeout, scope, shared }, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction', shared: false });
-        const names = [checkName(namespace), checkName(name)];
+    async withLock(namespace, name, ...rest) {
+        const [{ timeout, scope, shared }, work] = split(rest, { ...HOLD, shared: false });
         const mode = shared ? '_shared' : '';
-        return this.#hold(scope, names, {
-            take: [`${xact(scope)}lock${mode}($1::text, $2::text, $3::interval)`, checkTimeout(timeout)],
-            release: () => [`unlock${mode}($1::text, $2::text)`],
+        return this.#hold(scope, checkNames(namespace, name), {
+            take: [`${xact(scope)}lock${mode}(${NAMES}, $3::interval)`, checkTimeout(timeout)],
+            release: () => [`unlock${mode}(${NAMES})`],
         }, (client) => work(client));
     }
 
     // The same with one of so many slots: work(client, slot), with slot from 1 on.
-    async withSlot(namespace, name, slots, ...optionsAndWork) {
-        const [{ timeout, scope }, work] = split(optionsAndWork, { timeout: 0, scope: 'transaction' });
-        const names = [checkName(namespace), checkName(name)];
-        return this.#hold(scope, names, {
-            take: [`${xact(scope)}acquire($1::text, $2::text, $3::integer, $4::interval)`, slots, checkTimeout(timeout)],
-            release: (slot) => ['release($1::text, $2::text, $3::integer)', slot],
+    async withSlot(namespace, name, slots, ...rest) {
+        const [{ timeout, scope }, work] = split(rest, HOLD);
+        return this.#hold(scope, checkNames(namespace, name), {
+            take: [`${xact(scope)}acquire(${NAMES}, $3::integer, $4::interval)`, slots, checkTimeout(timeout)],
+            release: (slot) => [`release(${NAMES}, $3::integer)`, slot],
         }, work);
     }
 
     // Runs work(lease, signal) with a lease, which is renewed in the background. For work that takes long, or that is not SQL.
-    async withLease(namespace, name, ...optionsAndWork) {
-        const [options, work] = split(optionsAndWork, { ttl: null, timeout: 0, owner: null, lockDelay: 0 });
-        return lease.withLease(this.#pool, checkName(namespace), checkName(name), {
+    async withLease(namespace, name, ...rest) {
+        const [options, work] = split(rest, LEASE);
+        return withLease(this.#pool, checkNames(namespace, name), {
             ttl: checkTime(options.ttl, 'ttl'),
             timeout: checkTimeout(options.timeout),
             lockDelay: checkTime(options.lockDelay, 'lockDelay'),
@@ -55,74 +61,67 @@ class Advisory {
     // Claims the present window of time, such as this day with every: '1 day': the Date at which it begins, or null if it is claimed already.
     // With client, in its transaction: if that rolls back, the window can be claimed again.
     async claim(namespace, name, every, options = {}) {
-        const { windowStart, timeZone, client } = withDefaults(options, { windowStart: null, timeZone: null, client: null });
-        const values = [checkName(namespace), checkName(name), checkTime(every, 'every'), windowStart, timeZone];
-        const ask = (connection) => call(connection, '1000 * extract(epoch FROM '
-            + 'advisory.claim($1::text, $2::text, $3::interval, $4::timestamptz, $5::text))::float8', values);
+        const { windowStart, timeZone, client } = withDefaults(options, CLAIM);
+        const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
+        const claimed = `advisory.claim(${NAMES}, $3::interval, $4::timestamptz, $5::text)`;
+        const ask = (connection) => call(connection, inMs(claimed), values);
         const began = await (client ? ask(client) : this.#onClient(ask));
         return began === null ? null : new Date(Number(began));
     }
 
     // Both ways of holding: take and release are a routine with its values after the names.
     async #hold(scope, names, { take, release }, work) {
-        const routine = (client, [text, ...values]) => call(client, `advisory.${text}`, [...names, ...values]);
-        const lock = { namespace: names[0], name: names[1] };
+        const ask = (client, [text, ...more]) => call(client, `advisory.${text}`, [...names, ...more]);
         return this.#onClient((client, discard) => {
-            const takeIt = () => routine(client, take).catch((error) => {
+            const takeIt = () => ask(client, take).catch((error) => {
+                // A time limit of the driver: the server may give it to this session later.
                 if (error.severity === undefined) {
-                    discard();                  // a time limit of the driver: the server may give it to this session later
+                    discard();
                 }
                 throw asNotAvailable(error);
             });
             return scope === 'session'
-                ? this.#inSession(client, discard, lock, takeIt, (slot) => routine(client, release(slot)), work)
-                : this.#inTransaction(client, discard, lock, takeIt, work);
+                ? this.#inSession(client, discard, names, takeIt, (slot) => ask(client, release(slot)), work)
+                : this.#inTransaction(client, discard, names, takeIt, work);
         });
     }
 
-    async #inTransaction(client, discard, lock, take, work) {
+    async #inTransaction(client, discard, names, take, work) {
         await client.query('BEGIN');
-        let result;
-        try {
-            const slot = await take();
-            result = await work(client, slot);
-        } catch (error) {
+        const done = await outcomeOf(async () => work(client, await take()));
+        if (done.status === 'rejected') {
             await client.query('ROLLBACK').catch(discard);
-            throw error;
+            throw done.reason;
         }
         let hasEnded = false;
-        const notice = ({ code }) => { hasEnded ||= code === '25P01'; };
-        client.on('notice', notice);
-        const { command } = await client.query('COMMIT').finally(() => client.off('notice', notice));
+        const hear = ({ code }) => { hasEnded ||= code === '25P01'; };
+        client.on('notice', hear);
+        const { command } = await client.query('COMMIT').finally(() => client.off('notice', hear));
         if (command === 'ROLLBACK') {
-            throw new AdvisoryError('a statement of the work has failed, so nothing is committed', lock);
+            throw new AdvisoryError('a statement of the work has failed: nothing is committed', names);
         }
         if (hasEnded) {
-            throw new LockLost('the work itself has ended the transaction that held the lock', lock);
+            throw new LockLost('the work itself has ended the transaction that held the lock', names);
         }
-        return result;
+        return done.value;
     }
 
-    async #inSession(client, discard, lock, take, release, work) {
-        await refuseTransactionPooler(this.#pool, client);
+    async #inSession(client, discard, names, take, release, work) {
+        await refuseTransactionPooler(this.#pool, client, names);
         const slot = await take();
-        let result;
-        try {
-            result = await work(client, slot);
-        } catch (error) {
-            // The end of the session releases it, too, and nobody else gets the connection of an unfinished transaction.
-            await release(slot).then((wasHeld) => wasHeld || discard(), discard);
-            throw error;
-        }
-        const wasHeld = await release(slot).catch((error) => {
-            discard();
-            throw new LockLost(`the lock could not be released at the end of the work: ${error.message}`, { ...lock, cause: error });
-        });
+        const done = await outcomeOf(() => work(client, slot));
+        const { value: wasHeld, reason: cause } = await outcomeOf(() => release(slot));
         if (!wasHeld) {
-            discard();
-            throw new LockLost('the lock was no longer held at the end of the work', lock);
+            discard();          // its session ends, and with it what it still holds
         }
-        return result;
+        if (done.status === 'rejected') {
+            throw done.reason;
+        }
+        if (!wasHeld) {
+            throw new LockLost(cause ? `the lock could not be released at the end of the work: ${cause.message}`
+                : 'the lock was no longer held at the end of the work', names, cause);
+        }
+        return done.value;
     }
 
     // Lends a client of the pool. One that is broken, or that use() has discarded, does not come back into the pool, and its session ends.

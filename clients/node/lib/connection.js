@@ -1,5 +1,8 @@
 'use strict';
 
+const { setTimeout: sleep } = require('timers/promises');
+const { AdvisoryError } = require('./errors');
+
 // A connection of one's own, beside those of the pool: with a pool that is used up, one more connect() would wait for those who wait
 // for us. (An object that is no pg.Pool has only its connect().)
 //
@@ -7,8 +10,8 @@
 function openConnection(pool) {
     if (!pool.Client || !pool.options) {
         const client = pool.connect();
-        client.then((connected) => connected.on('error', () => {}), () => {});
-        return { client, close: () => client.then((connected) => connected.release(true), () => {}) };
+        client.then((it) => it.on('error', () => {}), () => {});
+        return { client, close: () => client.then((it) => it.release(true), () => {}) };
     }
     const own = new pool.Client({ ...pool.options, password: pool.options.password });
     own.on('error', () => {});          // the query that needs it says so, too
@@ -27,19 +30,22 @@ function openConnection(pool) {
     };
 }
 
-// What the promise gives, or this error if it takes longer than so many milliseconds.
-async function within(ms, promise, makeError) {
-    let timer;
-    const late = new Promise((resolve, reject) => {
-        timer = setTimeout(() => reject(makeError()), Math.min(Math.ceil(ms), LONGEST_TIMER));
+// What the promise gives, or an error if it takes longer than so many milliseconds.
+async function within(ms, promise) {
+    const timer = new AbortController();
+    const late = sleep(asTimer(ms), undefined, { signal: timer.signal }).then(() => {
+        throw new AdvisoryError(`the server has not answered for ${Math.round(ms)} ms`);
     });
-    try {
-        return await Promise.race([promise, late]);
-    } finally {
-        clearTimeout(timer);
-    }
+    return Promise.race([promise, late]).finally(() => timer.abort());
 }
 
-const LONGEST_TIMER = 2 ** 31 - 1;      // ms; Node takes a longer one for 1 ms
+// Milliseconds for a timer: Node takes more than it can count for one.
+const asTimer = (ms) => Math.min(Math.max(0, Math.ceil(ms)), 2 ** 31 - 1);
 
-module.exports = { openConnection, within, LONGEST_TIMER };
+// What comes of a function, whether it returns, fails, or fails later: { status, value } or { status, reason }.
+async function outcomeOf(run) {
+    const [outcome] = await Promise.allSettled([(async () => run())()]);
+    return outcome;
+}
+
+module.exports = { openConnection, within, asTimer, outcomeOf };

@@ -2,24 +2,21 @@
 
 // What this package raises. Every other error is the driver's or the work's own, and comes through unchanged.
 class AdvisoryError extends Error {
-    constructor(message, { namespace, name, cause } = {}) {
+    constructor(message, [namespace, name] = [], cause = undefined) {
         super(message, cause === undefined ? undefined : { cause });
         this.namespace = namespace;
         this.lockName = name;           // name is the name of the class
     }
 
-    get name() {
-        return this.constructor.name;
-    }
+    get name() { return this.constructor.name; }
 }
 
 // Somebody else has it, for as long as we were willing to wait.
 class NotAvailable extends AdvisoryError {
     // holder: { pid, role, application, text }; remedy: the statement that ends the holder, or null.
-    constructor(message, more) {
-        super(message, more);
-        this.holder = more.holder;
-        this.remedy = more.remedy;
+    constructor(message, names, cause, found) {
+        super(message, names, cause);
+        Object.assign(this, found);
     }
 }
 
@@ -35,10 +32,7 @@ class TransactionPooler extends AdvisoryError {}
 // Whoever holds it comes first in DETAIL, and after that those who wait. A line for each.
 const HOLDER = /^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:holds it in|has slot|has locked it in) /m;
 
-const REMEDIES = [
-    /: (SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$/s,
-    / COMMIT PREPARED (.*) or (?<remedy>ROLLBACK PREPARED \1)\.$/s,
-];
+const REMEDY = /: (SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$| COMMIT PREPARED (.*) or (ROLLBACK PREPARED \2)\.$/s;
 
 // A driver's error of a call that takes something: NotAvailable if it is that, else the same error.
 function asNotAvailable(error, message = error.message) {
@@ -47,13 +41,10 @@ function asNotAvailable(error, message = error.message) {
     }
     const text = error.detail ?? '';
     const [, pid, role = null, application = null] = text.match(HOLDER) ?? [];
-    const remedy = REMEDIES.map((pattern) => (error.hint ?? '').match(pattern)).find((match) => match);
-    return new NotAvailable(message, {
-        namespace: error.schema,
-        name: error.constraint,
+    const [, end, , rollback] = (error.hint ?? '').match(REMEDY) ?? [];
+    return new NotAvailable(message, [error.schema, error.constraint], error, {
         holder: { pid: pid === undefined ? null : Number(pid), role, application, text },
-        remedy: remedy ? remedy.groups?.remedy ?? remedy[1] : null,
-        cause: error,
+        remedy: end ?? rollback ?? null,
     });
 }
 

@@ -2,63 +2,44 @@
 
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError, LeaseLost, asNotAvailable } = require('./errors');
-const { openConnection, within, LONGEST_TIMER } = require('./connection');
+const { openConnection, within, asTimer, outcomeOf } = require('./connection');
+const { inMs } = require('./values');
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
 const PATIENCE = 10000;     // ms for one answer, if the lease has so long
 
 // What the work gets to see of its lease.
-class Lease {
-    #keeper;
-
-    constructor(keeper) {
-        this.#keeper = keeper;
-    }
-
+const seenBy = (keeper) => ({
     // A BigInt that is greater than those of all earlier holders. Whatever is written outside the database is to compare it.
-    get token() {
-        return this.#keeper.token;
-    }
-
+    get token() { return keeper.token; },
     // When the server would let others have it, unless it is renewed once more.
-    get expiresAt() {
-        return this.#keeper.expiresAt;
-    }
-
+    get expiresAt() { return keeper.expiresAt; },
     // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was stopped, or too busy for its timers.
-    check() {
-        if (this.#keeper.isLost()) {
-            throw this.#keeper.signal.reason;
-        }
-    }
-}
+    check: () => keeper.check(),
+});
 
 // Runs work(lease, signal) with the lease, and ends it afterwards. If the lease was lost, LeaseLost is thrown, whatever the work did; what
 // the work threw is its cause.
-async function withLease(pool, namespace, name, options, work) {
-    const keeper = new Keeper(pool, namespace, name, options);
-    let result, failure, hasFailed = false;
+async function withLease(pool, names, options, work) {
+    const keeper = new Keeper(pool, names, options);
+    let done;
     try {
         await keeper.take();
-        try {
-            result = await work(new Lease(keeper), keeper.signal);
-        } catch (error) {
-            failure = error;
-            hasFailed = true;
-        }
+        done = await outcomeOf(() => work(seenBy(keeper), keeper.signal));
         await keeper.end();
     } finally {
         keeper.disconnect(false);
     }
     const { aborted: isLost, reason } = keeper.signal;
-    if (isLost && hasFailed && failure !== reason) {
-        reason.cause ??= failure;
+    const hasFailed = done.status === 'rejected';
+    if (isLost && hasFailed && done.reason !== reason) {
+        reason.cause ??= done.reason;
     }
     if (isLost || hasFailed) {
-        throw isLost ? reason : failure;
+        throw isLost ? reason : done.reason;
     }
-    return result;
+    return done.value;
 }
 
 // Takes, renews and ends a lease, all on a connection of its own.
@@ -68,7 +49,7 @@ async function withLease(pool, namespace, name, options, work) {
 class Keeper {
     token = null;
     expiresAt = null;
-    #pool; #name; #options;
+    #pool; #names; #options;
     #ttl; #retry;                           // ms
     #connection = null;
     #until = Infinity;                      // on the monotonic clock
@@ -78,15 +59,13 @@ class Keeper {
     #keeping;
     #failure = '';                          // of the last renewal
 
-    constructor(pool, namespace, name, options) {
+    constructor(pool, names, options) {
         this.#pool = pool;
-        this.#name = [namespace, name];
+        this.#names = names;
         this.#options = options;
     }
 
-    get signal() {
-        return this.#lost.signal;
-    }
+    get signal() { return this.#lost.signal; }
 
     isLost() {
         if (now() >= this.#until) {
@@ -95,12 +74,18 @@ class Keeper {
         return this.signal.aborted;
     }
 
+    check() {
+        if (this.isLost()) {
+            throw this.signal.reason;
+        }
+    }
+
     // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over before its answer comes. Who waits
     // goes on when the connection is lost, or the server restarts or fails over; but who begins at a standby is at the wrong address.
     async take() {
         const { ttl, owner, lockDelay } = this.#options;
         const { row: times } = await this.#ask(PATIENCE,
-            'SELECT 1000 * extract(epoch FROM $1::interval)::float8 AS ttl, 1000 * extract(epoch FROM $2::interval)::float8 AS timeout',
+            `SELECT ${inMs('$1::interval')} AS ttl, ${inMs('$2::interval')} AS timeout`,
             [ttl, this.#options.timeout]);
         this.#ttl = Number(times.ttl);
         this.#retry = Math.min(1000, this.#ttl / 30);
@@ -111,9 +96,9 @@ class Keeper {
             const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now())));
             try {
                 const answer = await this.#ask(wait + PATIENCE,
-                    'SELECT token::text, 1000 * extract(epoch FROM expires_at)::float8 AS expires_at '
+                    `SELECT token::text, ${inMs('expires_at')} AS expires_at `
                     + 'FROM advisory.lease($1::text, $2::text, $3::interval, $4::interval, $5::text, $6::interval)',
-                    [...this.#name, ttl, `${wait} ms`, owner, lockDelay]);
+                    [...this.#names, ttl, `${wait} ms`, owner, lockDelay]);
                 this.token = BigInt(answer.row.token);
                 this.#held(answer);
                 ({ warning } = answer);
@@ -135,7 +120,7 @@ class Keeper {
         }
         if (this.isLost()) {
             await this.end();
-            throw this.signal.reason;
+            this.check();
         }
         this.#watch();
         this.#keeping = this.#keep();
@@ -148,13 +133,13 @@ class Keeper {
 
     // Independent of the renewals, so that one that hangs does not keep the work from stopping in time.
     #watch() {
-        this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), Math.min(Math.ceil(this.#until - now()), LONGEST_TIMER));
+        this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), asTimer(this.#until - now()));
     }
 
     async #keep() {
         let pause = this.#until - this.#ttl * 2 / 3 - now();
         for (;;) {
-            await sleep(Math.min(Math.max(0, pause), LONGEST_TIMER), undefined, { signal: this.#done.signal }).catch(() => {});
+            await sleep(asTimer(pause), undefined, { signal: this.#done.signal }).catch(() => {});
             if (this.#done.signal.aborted || this.isLost()) {
                 return;
             }
@@ -163,15 +148,15 @@ class Keeper {
                 pause = this.#until - this.#ttl * 2 / 3 - now();
             } catch (error) {
                 this.#failure = `: ${error.message}`;
-                pause = this.#retry;            // then again, on a new connection if this one is broken
+                pause = this.#retry;    // then again, on a new connection if this one is broken
             }
         }
     }
 
     async #renew() {
         const answer = await this.#ask(Math.min(PATIENCE, this.#ttl / 3),
-            'SELECT 1000 * extract(epoch FROM advisory.renew_lease($1::text, $2::text, $3::bigint))::float8 AS expires_at',
-            [...this.#name, this.token]);
+            `SELECT ${inMs('advisory.renew_lease($1::text, $2::text, $3::bigint)')} AS expires_at`,
+            [...this.#names, this.token]);
         if (answer.row.expires_at === null) {
             this.#lose('it was ended, or somebody else has it');
         } else if (answer.warning) {
@@ -190,20 +175,21 @@ class Keeper {
         await this.#keeping;
         const giveUp = now() + Math.min(PATIENCE, this.#ttl / 3);
         const askToEnd = () => this.#ask(Math.max(1, giveUp - now()),
-            'SELECT advisory.end_lease($1::text, $2::text, $3::bigint) AS is_ended', [...this.#name, this.token]);
+            'SELECT advisory.end_lease($1::text, $2::text, $3::bigint) AS is_ended', [...this.#names, this.token]);
         try {
             if (!(await askToEnd()).row.is_ended) {
                 this.#lose('it was no longer ours at the end');
             }
         } catch {
-            await askToEnd().catch(() => {});       // what it answers says nothing: the first call may have ended it
+            // What it answers says nothing: the first call may have ended it.
+            await askToEnd().catch(() => {});
         }
     }
 
     #lose(reason) {
         if (!this.signal.aborted) {
-            const [namespace, name] = this.#name;
-            this.#lost.abort(new LeaseLost(`lease "${namespace}/${name}" is lost: ${reason}`, { namespace, name }));
+            const message = `lease "${this.#names.join('/')}" is lost: ${reason}`;
+            this.#lost.abort(new LeaseLost(message, this.#names));
         }
     }
 
@@ -215,14 +201,14 @@ class Keeper {
         const answer = async () => {
             const client = await connection.client;
             let warning;
-            const notice = ({ severity, message }) => { warning ??= severity === 'WARNING' ? message : undefined; };
-            client.on('notice', notice);
+            const hear = ({ severity, message }) => { if (severity === 'WARNING') warning ??= message; };
+            client.on('notice', hear);
             const sentAt = now();
-            const { rows: [row] } = await client.query(text, values).finally(() => client.off('notice', notice));
+            const { rows: [row] } = await client.query(text, values).finally(() => client.off('notice', hear));
             return { row, sentAt, warning };
         };
         try {
-            return await within(ms, answer(), () => new AdvisoryError(`the server has not answered for ${Math.round(ms)} ms`));
+            return await within(ms, answer());
         } catch (error) {
             if (isOfConnection(error)) {
                 this.disconnect(true);

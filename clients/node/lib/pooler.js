@@ -1,17 +1,18 @@
 'use strict';
 
 const { TransactionPooler } = require('./errors');
-const { openConnection, within } = require('./connection');
+const { openConnection, within, outcomeOf } = require('./connection');
 
 const ROUNDS = 5;
-const PATIENCE = 1000;      // ms for all rounds: in session mode, the second connection may have to wait for a server
+// Milliseconds for all rounds: in session mode, the second connection may have to wait for a server.
+const PATIENCE = 1000;
 
 // Refuses session-level locks behind a pooler in transaction mode: there the next transaction of this client may run in another session.
 //
 // Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
 // If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both open
 // share a process, or if one of them has two. Each is asked when it has no transaction.
-async function refuseTransactionPooler(pool, client) {
+async function refuseTransactionPooler(pool, client, names) {
     const mine = new Set([await processOf(client)]);
     if (mine.has(client.processID)) {
         return;
@@ -29,23 +30,19 @@ async function refuseTransactionPooler(pool, client) {
         }
         return false;
     };
-    let isShared;
-    try {
-        isShared = await within(PATIENCE, search(), () => new Error('no answer'));
-    } catch {
-        isShared = mine.size > 1;           // not proven, and unlock will tell
-    } finally {
-        other.close(true);
-    }
+    // If the second connection is not served it is not proven, and unlock will tell.
+    const { value: isShared = mine.size > 1 } = await outcomeOf(() => within(PATIENCE, search()));
+    other.close(true);
     if (isShared) {
-        throw new TransactionPooler('a session-level lock cannot be held behind a pooler in transaction mode: '
-            + 'leave scope out for a lock of a transaction, or use withLease(), or connect to the server itself');
+        throw new TransactionPooler('a session-level lock cannot be held behind a pooler '
+            + 'in transaction mode: leave scope out for a lock of a transaction, '
+            + 'or use withLease(), or connect to the server itself', names);
     }
 }
 
 async function processOf(client) {
-    const { rows } = await client.query({ text: 'SELECT pg_catalog.pg_backend_pid()', rowMode: 'array' });
-    return Number(rows[0][0]);
+    const { rows: [row] } = await client.query('SELECT pg_catalog.pg_backend_pid() AS process');
+    return Number(row.process);
 }
 
 module.exports = { refuseTransactionPooler };

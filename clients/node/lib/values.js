@@ -10,7 +10,7 @@ function key(...names) {
     if (names.length < 1 || names.length > 2) {
         throw new TypeError('key() takes a namespace and a name, or only a name');
     }
-    const bytes = Buffer.from(names.map((name) => checkName(name)).join('\0'), 'utf8');
+    const bytes = Buffer.from(checkNames(...names).join('\0'), 'utf8');
     return createHash('sha256').update(bytes).digest().readBigInt64BE(0);
 }
 
@@ -28,6 +28,8 @@ function checkName(name) {
     return name;
 }
 
+const checkNames = (...names) => names.map(checkName);
+
 // A time as PostgreSQL reads it. A number is in milliseconds. A string has a unit, because PostgreSQL takes '5000' for seconds.
 function checkTime(value, what) {
     if (typeof value === 'number' && value >= 0 && value < 2 ** 53) {
@@ -42,6 +44,9 @@ function checkTime(value, what) {
 // The same where null means: no limit.
 const checkTimeout = (value) => value === null ? null : checkTime(value, 'timeout');
 
+// An interval or a point in time of SQL as a number of milliseconds.
+const inMs = (expression) => `1000 * extract(epoch FROM ${expression})::float8`;
+
 // The options with their defaults. An option that does not exist is a mistake, such as a "timout" that would not be heeded.
 function withDefaults(options, defaults) {
     for (const name of Object.keys(options)) {
@@ -53,4 +58,4 @@ function withDefaults(options, defaults) {
     return { ...defaults, ...Object.fromEntries(given) };
 }
 
-module.exports = { key, checkName, checkTime, checkTimeout, withDefaults };
+module.exports = { key, checkNames, checkTime, checkTimeout, inMs, withDefaults };

@@ -70,7 +70,7 @@ class Leases(Case):
         self.assertIsNone(self.row('token'))
 
     def test_wrong_arguments(self):
-        for wrong in ({'ttl': '5'}, {'owner': 7}, {'lock_delay': None}, {'timeout': '5'}):
+        for wrong in ({'ttl': '5'}, {'lock_delay': None}, {'timeout': '5'}):
             self.assertRaises(TypeError, self.lease, **wrong)
         with self.assertRaises(driver.Error) as raised:
             with self.lease(ttl=0):

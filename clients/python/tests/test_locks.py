@@ -123,7 +123,7 @@ class Locks(Case):
         self.assertNotIsInstance(raised.exception, AdvisoryError)
 
     def test_swallowed_error(self):
-        with self.assertRaisesRegex(AdvisoryError, 'a statement of the work has failed, so nothing is committed'):
+        with self.assertRaisesRegex(AdvisoryError, 'a statement of the work has failed: nothing is committed'):
             with self.advisory.lock(self.namespace, 'job') as connection:
                 execute(connection, "INSERT INTO note VALUES ('never')")
                 with self.assertRaises(driver.Error):

@@ -8,8 +8,8 @@ from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 from ._driver import ACTIVE, IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
-from ._pooler import refuse_transaction_pooler
-from ._values import Name, Time, check_name, check_time, check_timeout
+from ._line import refuse_transaction_pooler
+from ._values import NAMES, Name, Time, check_name, check_time, check_timeout, in_seconds
 
 
 class Advisory:
@@ -21,7 +21,7 @@ class Advisory:
 
     def __init__(self, connect: Any):
         if not is_pool(connect) and not callable(connect):
-            raise TypeError('Advisory() needs a psycopg_pool.ConnectionPool, or a function that returns a new connection')
+            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a new connection')
         self._connect = connect
 
     def lock(self, namespace: Name, name: Name, *, timeout: Time | None = 0, shared: bool = False,
@@ -32,8 +32,8 @@ class Advisory:
         when the next one gets the lock. With scope='session', without a transaction.
         """
         mode = '_shared' if shared else ''
-        lock = _Lock(_names(namespace, name), f'{_xact(scope)}lock{mode}(%s::text, %s::text, %s::interval)', (check_timeout(timeout),),
-                     f'unlock{mode}(%s::text, %s::text)')
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}lock{mode}({NAMES}, %s::interval)',
+                     (check_timeout(timeout),), f'unlock{mode}({NAMES})')
         return self._hold(lock, scope, lambda connection, _: connection)
 
     def slot(self, namespace: Name, name: Name, slots: int, *, timeout: Time | None = 0,
@@ -41,19 +41,16 @@ class Advisory:
         """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of so many slots, from 1 on."""
         if isinstance(slots, bool) or not isinstance(slots, int):
             raise TypeError(f'slots is an int, not {slots!r}')
-        lock = _Lock(_names(namespace, name), f'{_xact(scope)}acquire(%s::text, %s::text, %s::integer, %s::interval)',
-                     (slots, check_timeout(timeout)),
-                     'release(%s::text, %s::text, %s::integer)')
+        lock = _Lock(_names(namespace, name), f'{_xact(scope)}acquire({NAMES}, %s::integer, %s::interval)',
+                     (slots, check_timeout(timeout)), f'release({NAMES}, %s::integer)')
         return self._hold(lock, scope, lambda connection, slot: (connection, slot))
 
-    def lease(self, namespace: Name, name: Name, *, ttl: Time, timeout: Time | None = 0, owner: str | None = None,
-              lock_delay: Time = 0) -> ContextManager[Lease]:
+    def lease(self, namespace: Name, name: Name, *, ttl: Time, timeout: Time | None = 0,
+              owner: str | None = None, lock_delay: Time = 0) -> ContextManager[Lease]:
         """with advisory.lease('leader', 'mailer', ttl=30) as lease: for work that takes long, or that is not SQL.
 
         A thread renews it, on a connection of its own. Leaving the block raises LeaseLost if it was lost.
         """
-        if owner is not None and not isinstance(owner, str):
-            raise TypeError(f'owner is a str, not {owner!r}')
         options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner, check_time(lock_delay, 'lock_delay'))
         return hold_lease(Keeper(self._connect, _names(namespace, name), options))
 
@@ -66,9 +63,9 @@ class Advisory:
         if isinstance(window_start, datetime) and window_start.tzinfo is None:
             raise TypeError(f'window_start has a time zone, unlike {window_start!r}')
         values = (*_names(namespace, name), check_time(every, 'every'), window_start, time_zone)
-        with self._transaction() if connection is None else nullcontext(connection) as its_transaction:
-            [began] = ask(its_transaction, 'extract(epoch FROM advisory.claim('
-                          '%s::text, %s::text, %s::interval, %s::timestamptz, %s::text))::float8', values)
+        claimed = f'advisory.claim({NAMES}, %s::interval, %s::timestamptz, %s::text)'
+        with self._transaction() if connection is None else nullcontext(connection) as its:
+            [began] = ask(its, in_seconds(claimed), values)
         return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
     # ---- Both ways of holding --------------------------------------------------------------------------------------
@@ -102,12 +99,12 @@ class _Lock(NamedTuple):
 
 @contextmanager
 def _in_transaction(connection: Any, lock: _Lock) -> Iterator[Any]:
-    value, began = _take(connection, lock)
+    value, at = _take(connection, lock)
     yield value
     if status(connection) == IN_ERROR:
-        raise AdvisoryError('a statement of the work has failed, so nothing is committed', *lock.names)
+        raise AdvisoryError('a statement of the work has failed: nothing is committed', *lock.names)
     # psycopg 3 forbids a commit() in there. After one of psycopg2, there may be another transaction already.
-    if status(connection) == IDLE or not is_psycopg3(connection) and ask(connection, NOW) != (began,):
+    if status(connection) == IDLE or not is_psycopg3(connection) and ask(connection, NOW) != (at,):
         raise LockLost('the work itself has ended the transaction that held the lock', *lock.names)
 
 
@@ -132,7 +129,8 @@ def _take(connection: Any, lock: _Lock) -> tuple:
     except Exception as error:
         raise_if_taken(error)
         raise
-    except BaseException:                   # Ctrl-C: the server must not go on waiting for it, nor this session have it
+    except BaseException:
+        # Ctrl-C: the server must not go on waiting for it, nor this session have it.
         if status(connection) == ACTIVE:
             connection.cancel()
         connection.close()
@@ -144,7 +142,8 @@ def _release(connection: Any, lock: _Lock, value: Any) -> None:
     was_open = status(connection) != IDLE
     try:
         if was_open:
-            connection.cursor().execute('ROLLBACK')     # with autocommit, rollback() of psycopg2 does nothing
+            # With autocommit, rollback() of psycopg2 does nothing.
+            connection.cursor().execute('ROLLBACK')
         slot = () if isinstance(value, bool) else (value,)
         [was_held] = ask(connection, f'advisory.{lock.release}', lock.names + slot)
     except Exception as error:
@@ -154,7 +153,7 @@ def _release(connection: Any, lock: _Lock, value: Any) -> None:
         connection.close()
         raise LockLost('the lock was no longer held at the end of the work', *lock.names)
     if was_open:
-        raise AdvisoryError('the work has left a transaction open, which is rolled back', *lock.names)
+        raise AdvisoryError('the work has left a transaction open: it is rolled back', *lock.names)
 
 
 def _names(*names: Name) -> tuple:

@@ -9,8 +9,7 @@ IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR = range(4)       # libpq's, as both drive
 
 
 def is_psycopg3(connection: Any) -> bool:
-    psycopg = sys.modules.get('psycopg')
-    return psycopg is not None and isinstance(connection, psycopg.Connection)
+    return isinstance(connection, getattr(sys.modules.get('psycopg'), 'Connection', ()))
 
 
 def ask(connection: Any, expression: str, values: tuple = ()) -> Any:
@@ -70,8 +69,8 @@ def collect_warnings(connection: Any) -> list:
     if not is_psycopg3(connection):
         return connection.notices
     warnings: list = []
-    connection.add_notice_handler(
-        lambda diag: warnings.append(diag.message_primary) if diag.severity_nonlocalized == 'WARNING' else None)
+    connection.add_notice_handler(lambda diag: warnings.append(diag.message_primary)
+                                  if diag.severity_nonlocalized == 'WARNING' else None)
     return warnings
 
 
@@ -95,5 +94,5 @@ def open_own(connect: Any) -> ContextManager[Any]:
     """A connection beside those of the pool: with a pool that is used up, we would wait for those who wait for us."""
     if not is_pool(connect):
         return borrow(connect)
-    conninfo, kwargs = (value() if callable(value) else value for value in (connect.conninfo, connect.kwargs))
+    conninfo, kwargs = (it() if callable(it) else it for it in (connect.conninfo, connect.kwargs))
     return closing(connect.connection_class.connect(conninfo, **(kwargs or {})))

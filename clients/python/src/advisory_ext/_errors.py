@@ -52,15 +52,13 @@ class TransactionPooler(AdvisoryError):
 # Whoever holds it comes first in DETAIL, and after that those who wait. A line for each.
 _HOLDER = re.compile(r'^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:holds it in|has slot|has locked it in) ', re.M)
 
-_REMEDIES = (
-    re.compile(r': (?P<remedy>SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$', re.S),
-    re.compile(r' COMMIT PREPARED (?P<gid>.*) or (?P<remedy>ROLLBACK PREPARED (?P=gid))\.$', re.S),
-)
+_REMEDY = re.compile(
+    r': (SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$| COMMIT PREPARED (.*) or (ROLLBACK PREPARED \2)\.$', re.S)
 
 
 def is_taken(error: Any) -> bool:
     """The driver's error of something that somebody else has, and not of a table that is locked."""
-    return sqlstate(error) == '55P03' and error.diag.schema_name is not None and error.diag.constraint_name is not None
+    return sqlstate(error) == '55P03' and bool(error.diag.schema_name and error.diag.constraint_name)
 
 
 def raise_if_taken(error: Any, limit: str | None = None) -> None:
@@ -70,9 +68,9 @@ def raise_if_taken(error: Any, limit: str | None = None) -> None:
     diag = error.diag
     text, hint = diag.message_detail or '', diag.message_hint or ''
     found = _HOLDER.search(text)
-    holder = Holder(int(found[1]), found[2], found[3], text) if found else Holder(None, None, None, text)
-    remedy = next(filter(None, (pattern.search(hint) for pattern in _REMEDIES)), None)
+    known = (int(found[1]), found[2], found[3]) if found else (None, None, None)
+    end = _REMEDY.search(hint)
+    remedy = (end[1] or end[3]) if end else None
     message = diag.message_primary
-    if limit:
-        message = re.sub(r' (?:within .*|without waiting)$', f' {limit}', message)
-    raise NotAvailable(message, diag.schema_name, diag.constraint_name, holder, remedy['remedy'] if remedy else None) from error
+    message = re.sub(r' (?:within .*|without waiting)$', f' {limit}', message) if limit else message
+    raise NotAvailable(message, diag.schema_name, diag.constraint_name, Holder(*known, text), remedy) from error

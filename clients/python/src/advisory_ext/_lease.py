@@ -10,34 +10,28 @@ from typing import Any, Iterator
 
 from ._errors import AdvisoryError, LeaseLost, is_taken, raise_if_taken
 from ._line import Answer, Line, is_of_connection, now
+from ._values import NAMES, in_seconds
 
 PATIENCE = 10.0     # seconds for one answer, if the lease has so long
 
+TAKE = (f"token, {in_seconds('expires_at')} FROM advisory.lease({NAMES}, "
+        '%s::interval, %s::interval, %s::text, %s::interval)')
+
 
 class Lease:
-    """What the work gets to see of its lease."""
+    """What the work gets to see of its lease.
 
-    def __init__(self, keeper: Keeper):
-        self._keeper = keeper
+    token is greater than those of all earlier holders: whatever is written outside the database is to compare it. expires_at is when the
+    server would let others have it, unless it is renewed once more. lost is set when the lease is lost, or not renewed for too long: sleep
+    by lost.wait(seconds).
+    """
 
-    @property
-    def token(self) -> int:
-        """Greater than those of all earlier holders. Whatever is written outside the database is to compare it."""
-        return self._keeper.token
-
-    @property
-    def expires_at(self) -> datetime:
-        """When the server would let others have it, unless it is renewed once more."""
-        return self._keeper.expires_at
-
-    @property
-    def lost(self) -> Event:
-        """Is set when the lease is lost, or not renewed for too long. Sleep by lost.wait(seconds)."""
-        return self._keeper.lost
+    token: int
+    expires_at: datetime
+    lost: Event
 
     def check(self) -> None:
         """Raises LeaseLost if it is lost. Unlike the event, it also knows at once when the process was stopped."""
-        self._keeper.check()
 
 
 @contextmanager
@@ -46,27 +40,26 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
     try:
         keeper.take()
         try:
-            yield Lease(keeper)
-        except BaseException as error:
-            keeper.end()
-            if isinstance(error, Exception) and keeper.loss is not None and error is not keeper.loss:
+            try:
+                yield keeper
+            finally:
+                keeper.end()
+        except Exception as error:
+            if keeper.loss not in (None, error):
                 raise keeper.loss from error
             raise
-        keeper.end()
         keeper.check()
     finally:
         keeper.disconnect(is_broken=False)
 
 
-class Keeper:
+class Keeper(Lease):
     """Takes, renews and ends a lease, all on a connection of its own.
 
     The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL
     counts from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
     """
 
-    token: int
-    expires_at: datetime
     loss: Any = None                        # why it is lost, when it is
 
     def __init__(self, connect: Any, names: tuple, options: tuple):
@@ -98,23 +91,20 @@ class Keeper:
         """
         ttl, timeout, owner, lock_delay = self._options
         (self._ttl, seconds), *_ = self._ask(
-            PATIENCE, 'extract(epoch FROM %s::interval)::float8, extract(epoch FROM %s::interval)::float8', ttl, timeout)
+            PATIENCE, f"{in_seconds('%s::interval')}, {in_seconds('%s::interval')}", ttl, timeout)
         give_up = math.inf if seconds is None else now() + seconds
         limit = f'within {seconds:.6g} s' if seconds else 'without waiting'
         while True:
             wait = max(0, min(int(1000 * self._ttl / 3), int(1000 * min(give_up - now(), 1e6))))
             try:
-                answer = self._ask(
-                    wait / 1000 + PATIENCE, 'token, extract(epoch FROM expires_at)::float8 '
-                    'FROM advisory.lease(%s::text, %s::text, %s::interval, %s::interval, %s::text, %s::interval)',
-                    *self._names, ttl, f'{wait} ms', owner, lock_delay)
+                answer = self._ask(wait / 1000 + PATIENCE, TAKE,
+                                   *self._names, ttl, f'{wait} ms', owner, lock_delay)
                 break
             except Exception as error:
                 if now() >= give_up or not (is_taken(error) or is_of_connection(error)):
                     raise_if_taken(error, limit)
                     raise
-                if not is_taken(error):
-                    time.sleep(self._ttl / 30)
+                time.sleep(0 if is_taken(error) else self._ttl / 30)
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
         # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
@@ -132,7 +122,8 @@ class Keeper:
         if self._thread.is_alive():
             self._thread.join()             # not for longer than one answer may take
         with suppress(Exception):
-            answer = self._ask(min(PATIENCE, self._ttl / 3), 'advisory.end_lease(%s::text, %s::text, %s::bigint)', *self._names, self.token)
+            answer = self._ask(min(PATIENCE, self._ttl / 3),
+                               f'advisory.end_lease({NAMES}, %s::bigint)', *self._names, self.token)
             if answer.row == (False,):
                 self._lose('it was no longer ours at the end')
 
@@ -154,7 +145,7 @@ class Keeper:
 
     def _renew(self) -> None:
         answer = self._ask(min(PATIENCE, self._ttl / 3, self._until - now()),
-                           'extract(epoch FROM advisory.renew_lease(%s::text, %s::text, %s::bigint))::float8', *self._names, self.token)
+                           in_seconds(f'advisory.renew_lease({NAMES}, %s::bigint)'), *self._names, self.token)
         if answer.row == (None,):
             self._lose('it was ended, or somebody else has it')
         elif answer.warnings:

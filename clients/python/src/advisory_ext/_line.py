@@ -1,17 +1,17 @@
-"""A connection that keeps nobody waiting."""
+"""A connection that keeps nobody waiting, beside that of the work: for leases, and to find out a pooler."""
 from __future__ import annotations
 
 import re
-import socket
 import time
 from concurrent.futures import Future, TimeoutError as FutureTimeout
-from contextlib import closing, suppress
+from contextlib import suppress
 from queue import SimpleQueue
+from socket import AF_INET, SHUT_RDWR, SOCK_STREAM, fromfd, socket
 from threading import Thread
 from typing import Any, NamedTuple
 
 from ._driver import ask, collect_warnings, open_own, sqlstate
-from ._errors import AdvisoryError
+from ._errors import AdvisoryError, TransactionPooler
 
 
 def now() -> float:
@@ -35,7 +35,7 @@ class Line:
         self._connect = connect
         self._questions: SimpleQueue = SimpleQueue()
         self._connection: Any = None
-        self._socket: socket.socket | None = None
+        self._socket: socket | None = None
         self._thread = Thread(target=self._run, name='advisory_ext line', daemon=True)
         self._thread.start()
 
@@ -55,7 +55,7 @@ class Line:
         self._questions.put(None)
         if is_broken and self._socket:
             with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(SHUT_RDWR)
         elif not is_broken:
             self._thread.join(1)
 
@@ -70,7 +70,7 @@ class Line:
             with open_own(self._connect) as connection:
                 self._connection = connection
                 connection.autocommit = True
-                with closing(socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)) as self._socket:
+                with fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as self._socket:
                     warnings = collect_warnings(connection)
                     while question is not None:
                         answer, expression, values = question
@@ -91,5 +91,46 @@ def is_of_connection(error: BaseException) -> bool:
     state = sqlstate(error)
     if state:
         return re.match('08|53|57P|25006', state) is not None
-    names = [kind.__name__ for kind in type(error).__mro__]     # psycopg2 has DatabaseError itself, too
+    # psycopg2 has DatabaseError itself, too.
+    names = [kind.__name__ for kind in type(error).__mro__]
     return names[0] == 'DatabaseError' or not {'AdvisoryError', 'OSError', 'OperationalError', 'InterfaceError'}.isdisjoint(names)
+
+
+# ---- Whether a pooler would take a session-level lock from its holder ----------------------------
+
+ROUNDS = 5
+# Seconds for all rounds: in session mode, the second connection may have to wait for a server.
+PATIENCE = 1.0
+
+PROCESS = 'pg_catalog.pg_backend_pid()'
+
+
+def refuse_transaction_pooler(connect: Any, connection: Any, namespace: str, name: str) -> None:
+    """Refuses session-level locks behind a pooler in transaction mode: there the next transaction may run in another session.
+
+    Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
+    If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both
+    open share a process, or if one of them has two. Each is asked when it has no transaction.
+    """
+    mine = {ask(connection, PROCESS)}
+    if (connection.info.backend_pid,) not in mine and _is_shared(connect, connection, mine):
+        raise TransactionPooler('a session-level lock cannot be held behind a pooler in transaction '
+                                'mode: leave scope out for a lock of a transaction, or use lease(), '
+                                'or connect to the server itself', namespace, name)
+
+
+def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
+    deadline = now() + PATIENCE
+    other = Line(connect)
+    try:
+        for _ in range(ROUNDS):
+            theirs = other.ask(deadline - now(), PROCESS).row
+            # Twice, as a pooler that hands out its servers in turn could keep in step with us.
+            mine |= {ask(connection, PROCESS)} | {ask(connection, PROCESS)}
+            if len(mine) > 1 or theirs in mine:
+                return True
+        return False
+    except Exception:       # the other connection is not served: not proven, and unlock will tell
+        return len(mine) > 1
+    finally:
+        other.close(is_broken=True)

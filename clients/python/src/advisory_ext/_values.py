@@ -23,6 +23,14 @@ def key(*names: Name) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], 'big', signed=True)
 
 
+NAMES = '%s::text, %s::text'
+
+
+def in_seconds(expression: str) -> str:
+    """An interval or a point in time of SQL as a number of seconds."""
+    return f'extract(epoch FROM {expression})::float8'
+
+
 def check_name(name: Name) -> str:
     """A name as text. Ids may be numbers or UUIDs; 42 and '42' are the same name."""
     if isinstance(name, (int, UUID)) and not isinstance(name, bool):
@@ -39,12 +47,12 @@ def check_time(value: Time, what: str) -> str:
     if isinstance(value, str) and not re.fullmatch(r'[\s\d.eE+-]*', value):
         return value
     if isinstance(value, bool) or not isinstance(value, (timedelta, int, float)):
-        raise TypeError(f"{what} is a timedelta, a number of seconds, or a str with a unit, such as '5s', not {value!r}")
+        raise TypeError(f"{what} is a timedelta, a number of seconds, "
+                        f"or a str with a unit, such as '5s', not {value!r}")
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not 0 <= seconds < math.inf:
         raise ValueError(f'{what} is at least 0, and finite, not {value!r}')
-    microseconds = round(seconds * 1_000_000)
-    return f'{-(-microseconds // 1000)} ms'
+    return f'{math.ceil(round(seconds * 1_000_000) / 1000)} ms'
 
 
 def check_timeout(value: Time | None) -> str | None:
