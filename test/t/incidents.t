@@ -15,6 +15,10 @@ use Screen;
 
 use constant { WAITERS => 500, COLUMNS => 80, LINES => 50, STATEMENTS => 3 };
 
+# What the page does not ask for, because it needs a wide terminal.
+my $ACTIVITY = 'SELECT * FROM advisory.activity;';
+my @WIDE = (120, 60);
+
 my $page = Page->new("$FindBin::Bin/../../doc/incidents.md");
 my %steps;
 push @{ $steps{ $_->{chapter} // 'Rights' } }, $_ for $page->steps;
@@ -64,20 +68,24 @@ sub begin ($edition) {
     return;
 }
 
+# Runs a statement, whose output must have room on a terminal.
+sub on_screen ($what, $sql, $columns, $lines, $psql = $oncall) {
+    my $printed = decode_utf8($psql->run($sql));
+    unlike($printed, qr/ERROR|WARNING|FATAL/, "$what: no error");
+    cmp_ok(columns($printed), '<=', $columns, "$what: it is not too wide") or diag $printed;
+    cmp_ok($printed =~ tr/\n//, '<=', $lines, "$what: nor too long") or diag $printed;
+    return $printed;
+}
+
 # Runs a step of the page, in which these sessions have the process IDs that the page shows; returns
 # what is printed, with those.
 sub type ($what, $step, $pids, $psql = $oncall) {
     my %real = map { $_ => $pids->{$_}->pid } keys %$pids;
     my $sql = $step->{sql} =~ s/\b(47\d\d)\b/$real{$1} \/\/ $1/ger;
-    my $printed = decode_utf8($psql->run($sql));
+    my $printed = on_screen($what, $sql, COLUMNS, LINES, $psql);
     my %shown = reverse %real;
     my $any = join '|', keys %shown;
-    $printed =~ s/\b($any)\b/$shown{$1}/g if $any;
-    unlike($printed, qr/ERROR|WARNING|FATAL/, "$what: no error");
-    cmp_ok(columns($printed), '<=', COLUMNS, "$what: it is not too wide") or diag $printed;
-    my $lines = () = $printed =~ /\n/g;
-    cmp_ok($lines, '<=', LINES, "$what: nor too long") or diag $printed;
-    return $printed;
+    return $any ? $printed =~ s/\b($any)\b/$shown{$1}/gr : $printed;
 }
 
 # The statements of a chapter: those with an output must print it, the others are its remedies. They
@@ -238,6 +246,49 @@ for my $edition (qw(extension portable)) {
         $admin->shows(q(SELECT advisory.is_locked('billing', 'invoice:42')), 0, 'it is released');
     }
     {
+        # They keep a whole pool, though nobody waits: others only try.
+        my @idle = map { there('shop', 'BEGIN', "SELECT advisory.try_xact_lock('cart', $_)") }
+            1 .. 20;
+        my $failed = there('shop', 'SELECT pg_advisory_lock(4711)', 'BEGIN');
+        $failed->query('SELECT 1/0');
+        my $token = $admin->value(q(SELECT token FROM advisory.lease('leader', 'a', '1ms')));
+        my $relies = there('shop', 'BEGIN', "SELECT advisory.check_lease('leader', 'a', $token)");
+        $admin->run(q(SET advisory_ext.leak_after = '1ms'));
+        my $key = sub ($name) { $admin->value(q(SELECT advisory.key(?, ?)), split m{/}, $name) };
+        is_deeply($admin->rows(q(SELECT pid, kind, namespace, key, mode,
+                reason ~ '^idle in a transaction for \d+ s$', state FROM advisory.leaks
+                ORDER BY pid)),
+            [ sort { $a->[0] <=> $b->[0] } (map { [ $idle[ $_ - 1 ]->pid, 'lock', 'cart',
+                $key->("cart/$_"), 'exclusive', 1, 'idle in transaction' ] } 1 .. 20),
+                [ $failed->pid, 'lock', undef, 4711, 'exclusive', 1,
+                    'idle in transaction (aborted)' ],
+                [ $relies->pid, 'lease', 'leader', $key->('leader/a'), 'shared', 1,
+                    'idle in transaction' ] ],
+            'leaks shows who is idle in a transaction, though nobody waits');
+        my $busy = $idle[0]->start('SELECT pg_sleep(600)');
+        $admin->wait_until('it works',
+            q(SELECT state = 'active' FROM pg_stat_activity WHERE pid = ?), $busy->pid);
+        $admin->shows('SELECT count(*) FROM advisory.leaks WHERE pid = ?', 0,
+            '... but not who works', $busy->pid);
+        $admin->run(q(SET advisory_ext.leak_after = '1h'));
+        $admin->shows('SELECT count(*) FROM advisory.leaks', 0,
+            '... nor who has just begun to be idle');
+        $admin->run('RESET advisory_ext.leak_after');
+        leave($admin, @idle, $failed, $relies);
+        $admin->run(q(SELECT advisory.break_lease('leader', 'a')));
+    }
+    {
+        my $owner = there('leader', q(SELECT advisory.lease('service', 'leader', '1 hour',
+            owner => 'host-1')));
+        leave($admin, $owner);
+        my $next = waiter('leader', q(SELECT advisory.lease('service', 'leader', '1 hour')));
+        like(on_screen('a wait for a lease', $ACTIVITY, @WIDE),
+            qr/service\/leader +\| +\| lease .*host-1/, 'activity shows the lease');
+        hangs('a wait for a lease', [ qr/^who +\| host-1$/m,
+                qr/break_lease\('service', 'leader', \d+\);/ ], $next);
+        $admin->run(q(SELECT advisory.break_lease('service', 'leader')));
+    }
+    {
         leave($admin, there('scheduler', q(SELECT advisory.xact_lock('billing', 'report'))))
             for 1, 2;
         incident('A job ran twice');
@@ -256,18 +307,24 @@ $oncall = on_call('oncall');
 $admin = session(server => $server, database => $database);
 my @waiters = map { there(sprintf 'worker-%d', $_) } 1 .. WAITERS;
 
-for my $lock (q(advisory.lock('billing', 'invoice:42')),
-    q(advisory.acquire('workers', 'mail', 1))) {
-    my $holder = there('worker-0', "SELECT $lock");
+for my $case ([ q(advisory.lock('billing', 'invoice:42')), 1 ],
+    [ q(advisory.acquire('workers', 'mail', 1)), 1 ],
+    [ q(advisory.acquire('reports', 'render', 3)), 3 ]) {
+    my ($lock, $places) = @$case;
+    my @holders = map { there('worker-0', "SELECT $lock") } 1 .. $places;
+    my @pids = sort { $a <=> $b } map { $_->pid } @holders;
+    my $pids = join ',', @pids;
     $_->start("SELECT $lock") for @waiters;
     wait_until('all wait', sub { $admin->value('SELECT count(*) FROM advisory.locks
             WHERE wait_start IS NOT NULL') == WAITERS }, 120);
-    my $pid = $holder->pid;
-    hangs('500 waiters', [qr/and 490 more, the longest \d+ s/, qr/^waiters +\| 500$/m,
-            qr/^remedy +\| .*', $pid\);/m]);
+    hangs('500 waiters', [ qr/and 490 more, the longest \d+ s/,
+            $places > 1 ? qr/and 2 more holders/ : (), qr/(?:^waiters +\| 500\n(?:.*\n)*?){$places}/m,
+            map { qr/^remedy +\| .*', $_\);/m } @pids ]);
+    like(on_screen('500 waiters', $ACTIVITY, @WIDE),
+        qr/^ \(490 more\) .*\| $pids *$/m, '500 waiters: activity shows ten of them');
     $admin->run('SELECT count(pg_cancel_backend(pid)) FROM advisory.locks WHERE NOT granted');
     $_->finish for @waiters;
-    leave($admin, $holder);
+    leave($admin, @holders);
 }
 leave($admin, @waiters);
 
