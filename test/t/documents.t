@@ -37,6 +37,12 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.
     $page->run($server, portable => $name eq $PORTABLE)
         if $page->steps && !grep { $name eq $_ } $RECIPES, $INCIDENTS, $README;
 
+    # psql takes what is pasted as one line, and a backslash command takes the rest of its line.
+    my @pasted = map { $_->{sql} // $_->{text} // () } $page->steps,
+        grep { $_->{language} eq 'psql' } $page->others;
+    is_deeply([ grep { /^(?:.*\s)?\\[a-z].*\n(?=.)/m && !/\A-- (?:a|the) script\b/ } @pasted ], [],
+        "$name: where a block is pasted, a backslash command is its end");
+
     # Blocks in other languages: the page names the test, which reads the page, or has the block's
     # lines itself.
     for my $block ($name eq $RECIPES ? grep { $_->{language} } $page->others : $page->others) {
