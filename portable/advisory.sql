@@ -1620,15 +1620,16 @@ CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bi
 DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * interval '1 ms'; BEGIN
     PERFORM _check(pid::text, 'pid');
     IF NOT EXISTS (SELECT FROM _holders_of(namespace, name, key) AS h
-                   WHERE granted AND h.pid = _terminate.pid) THEN
+                   WHERE granted AND h.pid = _terminate.pid)
+        AND NOT EXISTS (
+            SELECT FROM locks AS l WHERE kind = 'lease' AND granted AND l.pid = _terminate.pid
+                AND (l.namespace, l.name) = (_printable($1), _printable($2))) THEN
         RAISE WARNING
             'PID % does not hold advisory lock "%", nor a slot of the semaphore of that name',
             pid, _display(namespace, coalesce(name, key::text));
-        RETURN false;
-    END IF;
+        RETURN false; END IF;
     IF NOT pg_terminate_backend(pid) OR timeout = '0' THEN
-        RETURN coalesce(timeout = '0', false);
-    END IF;
+        RETURN coalesce(timeout = '0', false); END IF;
     WHILE EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = _terminate.pid) LOOP
         IF clock_timestamp() >= deadline THEN
             RAISE WARNING 'backend with PID % did not terminate within % milliseconds',
@@ -1636,8 +1637,7 @@ DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * int
             RETURN false;
         END IF;
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
-    END LOOP;
-    RETURN true; END $$;
+    END LOOP; RETURN true; END $$;
 ---- The lock table
 -- The server's own formula for what surely fits.  How much more does before 19 cannot be seen.
 CREATE OR REPLACE VIEW advisory.pressure AS

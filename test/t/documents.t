@@ -7,6 +7,7 @@ use utf8;
 use FindBin;
 use AdvisoryTest;
 use File::Basename qw(basename);
+use File::Spec;
 use Page;
 use Psql;
 
@@ -70,6 +71,27 @@ for my $file (glob "$root/doc/pictures/*.md") {
 for my $run (grep { !%wanted } 1, 2) {
     unlike(Psql->new(server => $server)->run("\\i $root/monitoring/grants.sql"), qr/ERROR|error:/,
         "monitoring/grants.sql, run $run");
+}
+
+# What a page calls by its schema exists in one of the two editions.
+my $admin = session(server => $server);
+my %exists;
+for my $edition (grep { !%wanted } qw(extension portable)) {
+    $admin->run("CREATE DATABASE $edition");
+    my $there = session(server => $server, database => $edition);
+    if ($edition eq 'portable') {
+        is(load_portable($edition, $server->{PGUSER}, $server), '', 'the portable edition');
+    } else {
+        $there->run('CREATE EXTENSION advisory_ext');
+    }
+    $exists{ $_->[0] } = 1 for @{ $there->rows(q(
+        SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+        UNION SELECT proname FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace)) };
+}
+for my $file (grep { !%wanted } glob("$root/*.md"), glob("$root/doc/*.md")) {
+    my %named = map { $_ => 1 } content($file) =~ m{(?<![/\w])advisory[.](?!sql\b)(\w+)(?![.\w-])}g;
+    is_deeply([ grep { !$exists{$_} } sort keys %named ], [],
+        File::Spec->abs2rel($file, $root) . ': what it calls by its schema exists');
 }
 
 # The targets of make that a page names.

@@ -168,6 +168,20 @@ for my $edition (qw(extension portable)) {
         incident('A lease whose owner is gone');
         $next->shows($lease, 0, 'and then it can be had');
         $admin->run(q(SELECT advisory.break_lease('leader', 'mailer')));
+
+        # A transaction that relies on it keeps it for longer than its TTL.
+        my $token = $next->value(q(SELECT token FROM advisory.lease('leader', 'mailer', '1ms')));
+        my $relies = there('mailer', 'BEGIN',
+            "SELECT advisory.check_lease('leader', 'mailer', $token)");
+        $next->run(q(SET lock_timeout = '1s'));
+        $next->shows($lease, 1, 'the lease has expired, and nobody gets it');
+        my ($kind, $end) = join('', @{ $page->{lines} })
+            =~ /\bwith the `kind` `(lease)`: end it by `(terminate_holder\(.*?\))`/;
+        like($oncall->run("SELECT pid FROM advisory.locks WHERE kind = '$kind';"),
+            qr/^ *${\$relies->pid}$/m, 'its session is shown');
+        like($oncall->run("SELECT advisory.$end;" =~ s/4711/$relies->pid/er), qr/^ t$/m, $end);
+        $next->shows($lease, 0, '... and ended, so the lease can be had');
+        $admin->run(q(SELECT advisory.break_lease('leader', 'mailer')));
         leave($admin, $next);
     }
     {
@@ -251,8 +265,9 @@ for my $edition (qw(extension portable)) {
             1 .. 20;
         my $failed = there('shop', 'SELECT pg_advisory_lock(4711)', 'BEGIN');
         $failed->query('SELECT 1/0');
-        my $token = $admin->value(q(SELECT token FROM advisory.lease('leader', 'a', '1ms')));
-        my $relies = there('shop', 'BEGIN', "SELECT advisory.check_lease('leader', 'a', $token)");
+        my $relies = there('shop');
+        my $token = $relies->value(q(SELECT token FROM advisory.lease('leader', 'a', '1ms')));
+        $relies->run('BEGIN', "SELECT advisory.check_lease('leader', 'a', $token)");
         $admin->run(q(SET advisory_ext.leak_after = '1ms'));
         my $key = sub ($name) { $admin->value(q(SELECT advisory.key(?, ?)), split m{/}, $name) };
         is_deeply($admin->rows(q(SELECT pid, kind, namespace, key, mode,
@@ -284,8 +299,16 @@ for my $edition (qw(extension portable)) {
         my $next = waiter('leader', q(SELECT advisory.lease('service', 'leader', '1 hour')));
         like(on_screen('a wait for a lease', $ACTIVITY, @WIDE),
             qr/service\/leader +\| +\| lease .*host-1/, 'activity shows the lease');
-        hangs('a wait for a lease', [ qr/^who +\| host-1$/m,
-                qr/break_lease\('service', 'leader', \d+\);/ ], $next);
+        # Without the role's rights one does not see the token, and so no remedy.
+        like(on_screen('a wait for a lease', $steps{'Something hangs'}[0]{sql}, @WIDE),
+            qr/^who +\| host-1\n(?:.*\n)*remedy +\| *\n/m, 'blockers shows its owner');
+        $admin->shows(q(SELECT remedy ~ '^SELECT advisory.break_lease..service., .leader., \d+.;$'
+            FROM advisory.blockers), 1, '... and a superuser also the remedy');
+        my $break = $steps{'A lease whose owner is gone'}[1]{sql} =~ s/leader/service/r
+            =~ s/mailer/leader/r;
+        like($oncall->run($break), qr/^ t$/m, $break);
+        $next->ends(undef, 'a wait for a lease: break_lease ends it');
+        leave($admin, $next);
         $admin->run(q(SELECT advisory.break_lease('service', 'leader')));
     }
     {
@@ -317,9 +340,12 @@ for my $case ([ q(advisory.lock('billing', 'invoice:42')), 1 ],
     $_->start("SELECT $lock") for @waiters;
     wait_until('all wait', sub { $admin->value('SELECT count(*) FROM advisory.locks
             WHERE wait_start IS NOT NULL') == WAITERS }, 120);
-    hangs('500 waiters', [ qr/and 490 more, the longest \d+ s/,
-            $places > 1 ? qr/and 2 more holders/ : (), qr/(?:^waiters +\| 500\n(?:.*\n)*?){$places}/m,
-            map { qr/^remedy +\| .*', $_\);/m } @pids ]);
+    my $printed = on_screen('500 waiters', $steps{'Something hangs'}[0]{sql},
+        $places > 1 ? @WIDE : (COLUMNS, LINES));
+    like($printed, $_, "500 waiters: it shows $_")
+        for qr/and 490 more, the longest \d+ s/, $places > 1 ? qr/and 2 more holders/ : (),
+        qr/(?:^waiters +\| 500\n(?:.*\n)*?){$places}/m,
+        map { qr/^remedy +\| .*', $_\);/m } @pids;
     like(on_screen('500 waiters', $ACTIVITY, @WIDE),
         qr/^ \(490 more\) .*\| $pids *$/m, '500 waiters: activity shows ten of them');
     $admin->run('SELECT count(pg_cancel_backend(pid)) FROM advisory.locks WHERE NOT granted');
@@ -328,7 +354,7 @@ for my $case ([ q(advisory.lock('billing', 'invoice:42')), 1 ],
 }
 leave($admin, @waiters);
 
-# ---- After a failover ----------------------------------------------------------------------------
+# ---- After a crash or a failover -----------------------------------------------------------------
 
 {
     my $standby = replica($server);
@@ -345,7 +371,7 @@ leave($admin, @waiters);
     $admin = session(server => $server);
     $admin->wait_until('it is the primary', 'SELECT NOT pg_is_in_recovery()');
     $oncall = on_call('oncall');
-    incident('After a failover');
+    incident('After a crash or a failover');
     $server->ctl('stop', '-m', 'immediate');
 }
 
