@@ -30,7 +30,7 @@ set border 3
 set tics nomirror out
 set grid ytics lc rgb '#dddddd'
 set style fill solid 0.8 noborder
-set key top left
+set key top left reverse Left
 GNUPLOT
     close $gnuplot or die "gnuplot failed on $name\n";
     print "$directory/$name.svg\n";
@@ -42,6 +42,12 @@ sub data {
     return "\$$name << EOD\n" . join('', map { join("\t", @$_) . "\n" } @rows) . "EOD\n";
 }
 
+# What the dashed line stands for, at its end.
+sub same {
+    my ($value, $what) = @_;
+    return qq{set label "$what" at graph 0.99, first $value right offset 0, 0.6 font ',9'\n};
+}
+
 sub quoted { my ($text) = @_; $text =~ s/"/'/g; return qq{"$text"} }
 
 my @colours = ('#336791', '#e08e0b', '#7a9f35', '#a23b3b', '#7b5ea7');
@@ -50,6 +56,7 @@ my @colours = ('#336791', '#e08e0b', '#7a9f35', '#a23b3b', '#7b5ea7');
 # each, with these titles.
 sub bars {
     my ($name, $title, $ylabel, $settings, $titles, @rows) = @_;
+    my $dashed = $settings =~ /set label/ ? ", 100 lc rgb '#888888' dt 2 notitle" : '';
     my $width = 1 / (@$titles + 1.5);
     my $plots = join ', ', map { sprintf q{$bars using %d:xtic(1) title "%s" lc rgb '%s'}, $_ + 2,
         $titles->[$_], $colours[$_] } 0 .. $#$titles;
@@ -65,7 +72,7 @@ set key at screen 0.5, 0.06 center horizontal font ',11'
 set bmargin at screen 0.27
 set xtics font ',11'
 $settings
-plot $plots, $values
+plot $plots, $values$dashed
 GNUPLOT
     return;
 }
@@ -83,9 +90,9 @@ for my $figure (grep { $_->{part} eq 'locks' && $_->{against} =~ /hashed/
 }
 if (%cost) {
     my @whats = sort keys %are_there;
-    bars('locks', 'A lock by name costs about as much as a hashed number (higher is better)',
-        'calls a second, in % of the built-in\nlock of hashtextextended(name, 0)',
-        'set yrange [0:140]', \@whats,
+    bars('locks', 'Locks by name are about as fast as locks of hashed names (higher is better)',
+        'calls a second, in % of those\nwith hashtextextended(name, 0)',
+        'set yrange [0:140]' . "\n" . same(100, 'as fast'), \@whats,
         map { my $clients = $_; [ quoted($clients == 1 ? '1 connection' : "$clients connections"),
             map { $cost{$clients}{$_} // 'NaN' } @whats ] } sort { $a <=> $b } keys %cost);
 }
@@ -105,9 +112,10 @@ for my $figure (of_series('semaphore longest')) {
 if (%longest) {
     my @ways = sort { ($b eq 'a semaphore') <=> ($a eq 'a semaphore') || $a cmp $b } keys %longest;
     my @cases = sort keys %{ $longest{ $ways[0] } };
-    bars('semaphores', 'With a semaphore even the longest wait is short (shorter is better)',
+    bars('semaphores',
+        'With a semaphore nobody waits long, with polling some do (shorter is better)',
         'longest wait for one of 4 slots, ms', 'set yrange [0:*]', \@ways,
-        map { my $case = $_; [ quoted($case =~ s/\b0//gr =~ s/, (.*)/\\n$1 inside/r),
+        map { my $case = $_; [ quoted($case =~ s/\b0//gr =~ s/, (.*)/,\\nhold it for $1/r),
             map { $longest{$_}{$case} } @ways ] } @cases);
 }
 
@@ -124,8 +132,9 @@ sub points {
         map { my $figure = $_; [ $figure->{at}, map { $scale * ($_ // $figure->{ratio}) }
             @{$figure}{qw(ratio low high)} ] } of_series($names[$i])) } 0 .. $#names;
     my $plots = join ', ',
-        map { sprintf q{$points%d using ($1 > 0 ? $1 : 1):2:3:4 with %s title "%s" lw 2 pt 7 }
-            . q{lc rgb '%s'}, $_, $style, $series{ $names[$_] }, $colours[$_] } 0 .. $#names;
+        map { sprintf q{$points%d using ($1 > 0 ? $1 : 1):2%s with %s title "%s" lw 2 pt 7 }
+            . q{lc rgb '%s'}, $_, $style eq 'points' ? '' : ':3:4', $style, $series{ $names[$_] },
+            $colours[$_] } 0 .. $#names;
     draw($name, $title, $rows . <<"GNUPLOT");
 set logscale x
 set ylabel "$ylabel"
@@ -136,20 +145,24 @@ GNUPLOT
     return;
 }
 
-points('views', 'With 10,000 locks, each view is faster than pg_locks (higher is better)',
+points('views', 'With many locks the views are fast, with few activity is slow (higher is better)',
     'yerrorlines', 'times as fast as\npg_locks JOIN pg_stat_activity',
     'advisory locks on the server',
-    "set logscale y\nset yrange [0.2:100]\nset ytics (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)",
+    same(1, 'as fast') . "set logscale y\nset yrange [0.2:100]\n"
+    . 'set ytics (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)',
     'speed of locks' => 'advisory.locks', 'speed of activity' => 'advisory.activity',
     'speed of waits' => 'advisory.waits');
-points('growth', 'However many sessions: a lock by name costs little more (higher is better)',
+points('growth', 'With many sessions, too, a lock by name is nearly as fast (higher is better)',
     'yerrorlines', 'calls a second, in % of those\nof pg_advisory_lock(number)',
     'sessions at work, each with a name of its own',
-    "set key bottom left\nset yrange [0:120]\nset logscale x 2",
+    same(100, 'as fast') . "set key bottom left\nset yrange [0:120]\nset logscale x 2",
     'growth by sessions' => 'lock and unlock');
-points('lock-table', 'advisory.pressure knows how many locks fit (100 % is best)', 'yerrorbars',
-    'estimate, in % of the locks that fitted', 'locks that fitted, on 21 servers',
-    "set key at screen 0.5, 0.09 center\nset bmargin at screen 0.34\nset yrange [0:120]",
+points('lock-table',
+    'advisory.pressure knows how many locks fit, or is too careful (100 % is best)',
+    'points', 'estimate, in % of\nthe locks that fitted',
+    'locks that a server took until it was full',
+    same(100, 'exact') . "set key at screen 0.5, 0.09 center\nset bmargin at screen 0.34\n"
+    . 'set yrange [0:120]',
     'estimate of the lock table' => 'advisory.pressure',
     'usual formula of the lock table' =>
         'max_locks_per_transaction * (max_connections + max_prepared_transactions)');

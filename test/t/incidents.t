@@ -175,10 +175,9 @@ for my $edition (qw(extension portable)) {
             "SELECT advisory.check_lease('leader', 'mailer', $token)");
         $next->run(q(SET lock_timeout = '1s'));
         $next->shows($lease, 1, 'the lease has expired, and nobody gets it');
-        my ($kind, $end) = join('', @{ $page->{lines} })
-            =~ /\bwith the `kind` `(lease)`: end it by `(terminate_holder\(.*?\))`/;
-        like($oncall->run("SELECT pid FROM advisory.locks WHERE kind = '$kind';"),
-            qr/^ *${\$relies->pid}$/m, 'its session is shown');
+        my ($shows, $end) = join('', @{ $page->{lines} }) =~ s/\s+/ /gr
+            =~ /`(SELECT pid, state FROM [^`]*)`\): end it by `(terminate_holder\(.*?\))`/;
+        like($oncall->run("$shows;"), qr/^ *${\$relies->pid} \| idle in transaction$/m, $shows);
         like($oncall->run("SELECT advisory.$end;" =~ s/4711/$relies->pid/er), qr/^ t$/m, $end);
         $next->shows($lease, 0, '... and ended, so the lease can be had');
         $admin->run(q(SELECT advisory.break_lease('leader', 'mailer')));
