@@ -23,6 +23,8 @@ my %places = (
     ],
     'README.md'                => [ 'git clone {repository}.git && cd', '[issues]({repository}/issues)' ],
     'SECURITY.md'              => ['[Security page]({repository}/security), or write to <{address}>.'],
+    'clients/node/package.json'     => [qq("url": "git+{repository}.git")],
+    'clients/python/pyproject.toml' => [qq(\nRepository = "{repository}"\n)],
     'debian/changelog'         => ["\n -- {maintainer}  "],
     'debian/control'           => \@MAINTAINER_FIELDS,
     'debian/control.in'        => \@MAINTAINER_FIELDS,

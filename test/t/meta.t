@@ -31,10 +31,11 @@ sub put {
 }
 
 # Those with addresses, and others that meta.pl reads.
-my @addressed = qw(META.json README.md SECURITY.md debian/changelog debian/control debian/control.in
-    debian/copyright debian/upstream/metadata rpm/advisory_ext.spec);
+my @addressed = qw(META.json README.md SECURITY.md clients/node/package.json
+    clients/python/pyproject.toml debian/changelog debian/control debian/control.in debian/copyright
+    debian/upstream/metadata rpm/advisory_ext.spec);
 my @files = (@addressed, qw(project.conf advisory_ext.control CHANGELOG.md portable/advisory.sql
-    examples/monitoring/check_advisory.sh clients/node/package.json clients/python/pyproject.toml),
+    examples/monitoring/check_advisory.sh),
     map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
 make_path(map { "$tree/$_" } qw(debian/upstream rpm sql portable examples/monitoring
     clients/node clients/python));
