@@ -10,9 +10,11 @@ const isOfConnection = (it) => !it.severity || /^(08|53|57P|25006|25P0[34])/.tes
 async function lend(pool, use) {
     const client = await pool.connect();
     let isBroken = false;
-    const discard = () => { isBroken = true; };
-    // For our own statements. If one gets no answer, the server may still do it later.
+    const discard = (why = true) => { isBroken ||= why; };
+    // For our own statements. If one gets no answer, the server may still do it later. What the server said when it ended the connection is
+    // the cause of the driver's error.
     const query = (what) => client.query(what).catch((error) => {
+        Object.assign(error, isBroken && isBroken !== error && { cause: isBroken });
         isBroken ||= isOfConnection(error);
         throw error;
     });

@@ -157,6 +157,11 @@ test('transaction: work that ends the transaction itself and begins another is t
     }
 });
 
+test('transaction: the reason why the server has ended the connection is the cause', async () => {
+    const locks = new Advisory(makePool({ options: '-c idle_in_transaction_session_timeout=100' }));
+    await assert.rejects(locks.withLock('lock', 'idle', () => sleep(300)), (error) => error.cause?.code === '25P03');
+});
+
 test('session: work that releases the lock itself is told that it had no lock', async () => {
     await assert.rejects(advisory.withLock('lock', 'released', { scope: 'session' }, (client) => client.query('SELECT pg_advisory_unlock_all()')),
         { name: 'LockLost', namespace: 'lock', lockName: 'released', message: /no longer held/ });
