@@ -2,7 +2,7 @@
 'use strict';
 
 const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
-const { outcomeOf } = require('./lib/connection');
+const { lend, outcomeOf } = require('./lib/connection');
 const { key, checkNames, checkTime, checkTimeout, inMs, withDefaults } = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
@@ -65,54 +65,50 @@ class Advisory {
         const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
         const claimed = `advisory.claim(${NAMES}, $3::interval, $4::timestamptz, $5::text)`;
         const ask = (connection) => call(connection, inMs(claimed), values);
-        const began = await (client ? ask(client) : this.#onClient(ask));
+        const began = await (client ? ask(client) : lend(this.#pool, ask));
         return began === null ? null : new Date(Number(began));
     }
 
     // Both ways of holding: take and release are a routine with its values after the names.
     async #hold(scope, names, { take, release }, work) {
-        const ask = (client, [text, ...more]) => call(client, `advisory.${text}`, [...names, ...more]);
-        return this.#onClient((client, discard) => {
-            const takeIt = () => ask(client, take).catch((error) => {
-                // A time limit of the driver: the server may give it to this session later.
-                if (error.severity === undefined) {
-                    discard();
-                }
-                throw asNotAvailable(error);
-            });
+        return lend(this.#pool, (lent) => {
+            const ask = ([text, ...more]) => call(lent, `advisory.${text}`, [...names, ...more]);
+            const takeIt = () => ask(take).catch((error) => { throw asNotAvailable(error); });
             return scope === 'session'
-                ? this.#inSession(client, discard, names, takeIt, (slot) => ask(client, release(slot)), work)
-                : this.#inTransaction(client, discard, names, takeIt, work);
+                ? this.#inSession(lent, names, takeIt, (slot) => ask(release(slot)), work)
+                : this.#inTransaction(lent, names, takeIt, work);
         });
     }
 
-    async #inTransaction(client, discard, names, take, work) {
-        await client.query('BEGIN');
-        const done = await outcomeOf(async () => work(client, await take()));
+    async #inTransaction(lent, names, take, work) {
+        await lent.query('BEGIN');
+        lent.ends = 0;
+        const done = await outcomeOf(async () => work(lent.client, await take()));
         if (done.status === 'rejected') {
-            await client.query('ROLLBACK').catch(discard);
+            await lent.query('ROLLBACK').catch(lent.discard);
             throw done.reason;
         }
-        let hasEnded = false;
-        const hear = ({ code }) => { hasEnded ||= code === '25P01'; };
-        client.on('notice', hear);
-        const { command } = await client.query('COMMIT').finally(() => client.off('notice', hear));
+        const { command } = await lent.query('COMMIT');
         if (command === 'ROLLBACK') {
             throw new AdvisoryError('a statement of the work has failed: nothing is committed', names);
         }
-        if (hasEnded) {
+        if (lent.ends > 1) {
             throw new LockLost('the work itself has ended the transaction that held the lock', names);
         }
         return done.value;
     }
 
-    async #inSession(client, discard, names, take, release, work) {
-        await refuseTransactionPooler(this.#pool, client, names);
+    async #inSession(lent, names, take, release, work) {
+        await refuseTransactionPooler(this.#pool, lent, names);
         const slot = await take();
-        const done = await outcomeOf(() => work(client, slot));
+        const done = await outcomeOf(() => work(lent.client, slot));
+        const wasOpen = lent.isInTransaction;
+        if (wasOpen) {
+            lent.query('ROLLBACK').catch(lent.discard);     // before the lock is free
+        }
         const { value: wasHeld, reason: cause } = await outcomeOf(() => release(slot));
         if (!wasHeld) {
-            discard();          // its session ends, and with it what it still holds
+            lent.discard();     // its session ends, and with it what it still holds
         }
         if (done.status === 'rejected') {
             throw done.reason;
@@ -121,21 +117,10 @@ class Advisory {
             throw new LockLost(cause ? `the lock could not be released at the end of the work: ${cause.message}`
                 : 'the lock was no longer held at the end of the work', names, cause);
         }
-        return done.value;
-    }
-
-    // Lends a client of the pool. One that is broken, or that use() has discarded, does not come back into the pool, and its session ends.
-    async #onClient(use) {
-        const client = await this.#pool.connect();
-        let isBroken = false;
-        const discard = () => { isBroken = true; };
-        client.on('error', discard);
-        try {
-            return await use(client, discard);
-        } finally {
-            client.off('error', discard);
-            client.release(isBroken);
+        if (wasOpen) {
+            throw new AdvisoryError('the work has left a transaction open: it is rolled back', names);
         }
+        return done.value;
     }
 }
 

@@ -3,6 +3,42 @@
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError } = require('./errors');
 
+// Of the network, or of a server that ends, starts, has no connection left, or is a standby now. Errors of SQL have a severity.
+const isOfConnection = (it) => !it.severity || /^(08|53|57P|25006|25P0[34])/.test(it.code);
+
+// Lends a client of the pool. One that is broken, has been discarded, or has a transaction does not go back, and its session ends.
+async function lend(pool, use) {
+    let isBroken = false;
+    const discard = (why = true) => { isBroken ||= why; };
+    // By pg's callback: an error that comes before a promise goes on would have no listener, and end the process.
+    const client = await new Promise((resolve, reject) => {
+        const lent = (it) => { it.on('error', discard); resolve(it); };
+        const callback = pool.Client && ((error, it) => error ? reject(error) : lent(it));
+        pool.connect(callback)?.then(lent).catch(reject);
+    });
+    // For our own statements. If one gets no answer, the server may still do it later. What the server said when it ended the connection is
+    // the cause of the driver's error.
+    const query = (what) => client.query(what).catch((error) => {
+        Object.assign(error, isBroken && isBroken !== error && { cause: isBroken });
+        isBroken ||= isOfConnection(error);
+        throw error;
+    });
+    // ends: of transactions. The server says after each statement whether there is one.
+    const lent = { client, query, discard, isInTransaction: false, ends: 0 };
+    const hear = ({ status }) => {
+        lent.isInTransaction = status !== 'I';
+        lent.ends += status === 'I';
+    };
+    client.connection?.on('readyForQuery', hear);
+    try {
+        return await use(lent);
+    } finally {
+        client.off('error', discard);
+        client.connection?.off('readyForQuery', hear);
+        client.release(isBroken || lent.isInTransaction);
+    }
+}
+
 // A connection of one's own, beside those of the pool: with a pool that is used up, one more connect() would wait for those who wait
 // for us. (An object that is no pg.Pool has only its connect().)
 //
@@ -13,21 +49,18 @@ function openConnection(pool) {
         client.then((it) => it.on('error', () => {}), () => {});
         return { client, close: () => client.then((it) => it.release(true), () => {}) };
     }
-    const own = new pool.Client({ ...pool.options, password: pool.options.password });
-    own.on('error', () => {});          // the query that needs it says so, too
+    // Whoever asks it has a time limit of his own.
+    const own = new pool.Client({ ...pool.options, password: pool.options.password, query_timeout: 0 });
     const client = own.connect().then(() => own);
     client.catch(() => {});
-    return {
-        client,
-        close(isBroken) {
-            const destroy = () => own.connection?.stream?.destroy();
-            if (isBroken) {
-                destroy();
-            }
-            own.end().catch(() => {});
-            setTimeout(destroy, 1000).unref();      // if the server does not say good-bye
-        },
+    const close = (isBroken) => {
+        own.end().catch(() => {});
+        // At once, or if the server does not say good-bye.
+        setTimeout(() => own.connection?.stream?.destroy(), isBroken ? 0 : 1000).unref();
     };
+    const connection = { client, close, isBroken: false };
+    own.on('error', () => { connection.isBroken = true; });
+    return connection;
 }
 
 // What the promise gives, or an error if it takes longer than so many milliseconds.
@@ -48,4 +81,4 @@ async function outcomeOf(run) {
     return outcome;
 }
 
-module.exports = { openConnection, within, asTimer, outcomeOf };
+module.exports = { isOfConnection, lend, openConnection, within, asTimer, outcomeOf };

@@ -29,10 +29,11 @@ class LeaseLost extends AdvisoryError {}
 // A session-level lock behind a pooler that gives each transaction another session.
 class TransactionPooler extends AdvisoryError {}
 
-// Whoever holds it comes first in DETAIL, and after that those who wait. A line for each.
-const HOLDER = /^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:holds it in|has slot|has locked it in) /m;
+// Whoever holds it comes first in DETAIL, and after that those who wait. A line for each. An application may have a name that looks like
+// the rest of its line, so the last one counts.
+const LINE = /^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:(waits)|holds|has) /gm;
 
-const REMEDY = /: (SELECT advisory\.terminate_holder(?:_key)?\(.*\))\.$| COMMIT PREPARED (.*) or (ROLLBACK PREPARED \2)\.$/s;
+const REMEDY = /(?:: (SELECT advisory\.terminate_holder.*)| COMMIT PREPARED (.*) or (ROLLBACK PREPARED \2))\.$/s;
 
 // A driver's error of a call that takes something: NotAvailable if it is that, else the same error.
 function asNotAvailable(error, message = error.message) {
@@ -40,10 +41,10 @@ function asNotAvailable(error, message = error.message) {
         return error;
     }
     const text = error.detail ?? '';
-    const [, pid, role = null, application = null] = text.match(HOLDER) ?? [];
+    const [, pid, role = null, app = null] = [...text.matchAll(LINE)].find((it) => !it[4]) ?? [];
     const [, end, , rollback] = (error.hint ?? '').match(REMEDY) ?? [];
     return new NotAvailable(message, [error.schema, error.constraint], error, {
-        holder: { pid: pid === undefined ? null : Number(pid), role, application, text },
+        holder: { pid: pid === undefined ? null : Number(pid), role, application: app, text },
         remedy: end ?? rollback ?? null,
     });
 }

@@ -2,7 +2,7 @@
 
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError, LeaseLost, asNotAvailable } = require('./errors');
-const { openConnection, within, asTimer, outcomeOf } = require('./connection');
+const { isOfConnection, openConnection, within, asTimer, outcomeOf } = require('./connection');
 const { inMs } = require('./values');
 
 const now = () => performance.now();        // the monotonic clock, in ms
@@ -31,13 +31,12 @@ async function withLease(pool, names, options, work) {
     } finally {
         keeper.disconnect(false);
     }
-    const { aborted: isLost, reason } = keeper.signal;
-    const hasFailed = done.status === 'rejected';
-    if (isLost && hasFailed && done.reason !== reason) {
+    const { reason } = keeper.signal;       // if it was lost
+    if (reason && done.reason && done.reason !== reason) {
         reason.cause ??= done.reason;
     }
-    if (isLost || hasFailed) {
-        throw isLost ? reason : done.reason;
+    if (reason || done.status === 'rejected') {
+        throw reason ?? done.reason;
     }
     return done.value;
 }
@@ -47,16 +46,14 @@ async function withLease(pool, names, options, work) {
 // The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL counts
 // from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
 class Keeper {
-    token = null;
-    expiresAt = null;
+    token; expiresAt;
     #pool; #names; #options;
     #ttl; #retry;                           // ms
     #connection = null;
     #until = Infinity;                      // on the monotonic clock
-    #watchdog;
     #done = new AbortController();
     #lost = new AbortController();
-    #keeping;
+    #watchdog; #keeping;
     #failure = '';                          // of the last renewal
 
     constructor(pool, names, options) {
@@ -75,8 +72,8 @@ class Keeper {
     }
 
     check() {
-        if (this.isLost()) {
-            throw this.signal.reason;
+        if (this.isLost() || this.#done.signal.aborted) {
+            throw this.signal.reason ?? this.#error('has ended');
         }
     }
 
@@ -109,7 +106,7 @@ class Keeper {
                 const isPassing = isTaken || isOfConnection(error) && (hasWaited || error.code !== '25006');
                 if (now() >= giveUp || !isPassing) {
                     const limit = timeout > 0 ? ` within ${timeout} ms` : ' without waiting';
-                    throw asNotAvailable(error, error.message.replace(/ (?:within .*|without waiting)$/, limit));
+                    throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit));
                 }
                 await sleep(isTaken ? 0 : this.#retry);
             }
@@ -137,19 +134,14 @@ class Keeper {
     }
 
     async #keep() {
-        let pause = this.#until - this.#ttl * 2 / 3 - now();
         for (;;) {
+            // After a failure again soon, on a new connection if this one is broken.
+            const pause = this.#failure ? this.#retry : this.#until - this.#ttl * 2 / 3 - now();
             await sleep(asTimer(pause), undefined, { signal: this.#done.signal }).catch(() => {});
             if (this.#done.signal.aborted || this.isLost()) {
                 return;
             }
-            try {
-                await this.#renew();
-                pause = this.#until - this.#ttl * 2 / 3 - now();
-            } catch (error) {
-                this.#failure = `: ${error.message}`;
-                pause = this.#retry;    // then again, on a new connection if this one is broken
-            }
+            await this.#renew().catch((error) => { this.#failure = `: ${error.message}`; });
         }
     }
 
@@ -188,20 +180,27 @@ class Keeper {
 
     #lose(reason) {
         if (!this.signal.aborted) {
-            const message = `lease "${this.#names.join('/')}" is lost: ${reason}`;
-            this.#lost.abort(new LeaseLost(message, this.#names));
+            this.#lost.abort(this.#error(`is lost: ${reason}`));
         }
+    }
+
+    #error(what) {
+        return new LeaseLost(`lease "${this.#names.join('/')}" ${what}`, this.#names);
     }
 
     // The row that the call returns, when it was sent, and what the server warned of. After an error of the connection, or if no answer
     // comes in time, the next call makes a new connection.
     async #ask(ms, text, values) {
+        if (this.#connection?.isBroken) {
+            this.disconnect(true);
+        }
         this.#connection ??= openConnection(this.#pool);
         const connection = this.#connection;
         const answer = async () => {
             const client = await connection.client;
             let warning;
-            const hear = ({ severity, message }) => { if (severity === 'WARNING') warning ??= message; };
+            // The code of a NOTICE; the severity is in the language of the server.
+            const hear = ({ code, message }) => { if (code !== '00000') warning ??= message; };
             client.on('notice', hear);
             const sentAt = now();
             const { rows: [row] } = await client.query(text, values).finally(() => client.off('notice', hear));
@@ -221,11 +220,6 @@ class Keeper {
         this.#connection?.close(isBroken);
         this.#connection = null;
     }
-}
-
-// Of the network, or of a server that ends, starts, has no connection left, or is a standby now. Errors of SQL have a severity.
-function isOfConnection(error) {
-    return error.severity === undefined || /^(?:08|53|57P|25006)/.test(error.code);
 }
 
 module.exports = { withLease };

@@ -4,35 +4,36 @@ const { TransactionPooler } = require('./errors');
 const { openConnection, within, outcomeOf } = require('./connection');
 
 const ROUNDS = 5;
-// Milliseconds for all rounds: in session mode, the second connection may have to wait for a server.
-const PATIENCE = 1000;
+const PATIENCE = 10000;     // ms for the second connection
+const QUEUE = 1000;         // ms for its statement: in session mode it may have to wait for a server
 
 // Refuses session-level locks behind a pooler in transaction mode: there the next transaction of this client may run in another session.
 //
 // Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
 // If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both open
-// share a process, or if one of them has two. Each is asked when it has no transaction.
-async function refuseTransactionPooler(pool, client, names) {
-    const mine = new Set([await processOf(client)]);
-    if (mine.has(client.processID)) {
+// share a process, or if one of them has two. Each is asked when it has no transaction. Without a second connection there is no lock.
+async function refuseTransactionPooler(pool, lent, names) {
+    const mine = new Set([await processOf(lent)]);
+    if (mine.has(lent.client.processID)) {
         return;
     }
     const other = openConnection(pool);
-    const search = async () => {
-        const second = await other.client;
-        for (let round = 0; round < ROUNDS; round++) {
-            const theirs = await processOf(second);
+    let isShared = false, isServed = true;
+    try {
+        const second = await within(PATIENCE, other.client);
+        for (let round = 0; round < ROUNDS && isServed && !isShared; round++) {
+            const asked = processOf(second);
+            await outcomeOf(() => within(QUEUE, asked));
             // Twice, as a pooler that hands out its servers in turn could keep in step with us.
-            mine.add(await processOf(client)).add(await processOf(client));
-            if (mine.size > 1 || mine.has(theirs)) {
-                return true;
-            }
+            mine.add(await processOf(lent)).add(await processOf(lent));
+            // In transaction mode, whoever has waited for longer was served before us.
+            const { value: theirs } = await outcomeOf(() => within(QUEUE / 10, asked));
+            isServed = theirs !== undefined;
+            isShared = mine.size > 1 || mine.has(theirs);
         }
-        return false;
-    };
-    // If the second connection is not served it is not proven, and unlock will tell.
-    const { value: isShared = mine.size > 1 } = await outcomeOf(() => within(PATIENCE, search()));
-    other.close(true);
+    } finally {
+        other.close(true);
+    }
     if (isShared) {
         throw new TransactionPooler('a session-level lock cannot be held behind a pooler '
             + 'in transaction mode: leave scope out for a lock of a transaction, '

@@ -35,7 +35,7 @@ function checkTime(value, what) {
     if (typeof value === 'number' && value >= 0 && value < 2 ** 53) {
         return `${Math.ceil(value)} ms`;
     }
-    if (typeof value === 'string' && !/^[\s\d.eE+-]*$/.test(value)) {
+    if (typeof value === 'string' && !/^[\s\d.eE+-]*$|^\s*-/.test(value)) {
         return value;
     }
     throw new TypeError(`${what} is a number of milliseconds or a string with a unit, such as '5s', not ${inspect(value)}`);
@@ -49,7 +49,7 @@ const inMs = (expression) => `1000 * extract(epoch FROM ${expression})::float8`;
 
 // The options with their defaults. An option that does not exist is a mistake, such as a "timout" that would not be heeded.
 function withDefaults(options, defaults) {
-    for (const name of Object.keys(options)) {
+    for (const name of typeof options === 'object' ? Object.keys(options) : [options]) {
         if (!Object.hasOwn(defaults, name)) {
             throw new TypeError(`there is no option ${name}; there are ${Object.keys(defaults).join(', ')}`);
         }

@@ -2,7 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { Advisory, advisory, pool, makePool, testWith } = require('./helpers');
+const { Advisory, advisory, pool, makePool, value, waitUntil, testWith } = require('./helpers');
 
 test.before(() => pool.query('CREATE TABLE IF NOT EXISTS claim_test (day timestamptz)'));
 
@@ -37,6 +37,20 @@ test('with a client, the claim belongs to its transaction', async () => {
     assert.notEqual(await run(() => {}), null);
     assert.equal(await run(() => {}), null);
     assert.equal((await pool.query('SELECT FROM claim_test')).rowCount, 1);
+});
+
+test('if the connection ends meanwhile, the pool gets no broken one, not even for a moment', async () => {
+    const holder = await pool.connect();
+    await holder.query('BEGIN');
+    await advisory.claim('claim', 'broken', '1 day', { client: holder });
+    const small = makePool({ max: 1, application_name: 'waiter' });
+    const failed = new Advisory(small).claim('claim', 'broken', '1 day').catch(
+        async (error) => [error.code, (await small.query('SELECT 1 AS one')).rows[0].one]);
+    await waitUntil('it waits', () => value(`SELECT bool_or(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name = 'waiter' AND wait_event_type = 'Lock' AND datname = current_database()`));
+    assert.deepEqual(await failed, ['57P01', 1]);
+    await holder.query('ROLLBACK');
+    holder.release();
 });
 
 test('a time without a unit is refused', () => assert.rejects(advisory.claim('claim', 'x', '60'), TypeError));

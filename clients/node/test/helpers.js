@@ -12,6 +12,7 @@ const { Advisory } = require('advisory-ext');
 
 const pools = [];
 const clients = new Set();
+const holders = [];
 
 // A pool, and whatever else pg.Pool takes; its connections end with the tests of the file.
 function makePool(options = {}) {
@@ -24,6 +25,7 @@ function makePool(options = {}) {
 
 // A test that has failed may have left some in use.
 after(async () => {
+    holders.forEach((done) => done.resolve());
     await Promise.race([Promise.all(pools.filter((pool) => !pool.ending).map((pool) => pool.end())), sleep(3000, undefined, { ref: false })]);
     clients.forEach((client) => client.connection.stream.destroy());
 });
@@ -64,6 +66,7 @@ const otherwise = (...what) => as('other', ...what);
 async function as(application, method, ...args) {
     const other = new Advisory(makePool({ application_name: application, max: 1 }));
     const taken = defer(), done = defer();
+    holders.push(done);
     const held = other[method](...args, async (...what) => {
         taken.resolve(what);
         await done.promise;
@@ -73,20 +76,21 @@ async function as(application, method, ...args) {
     return { held, done: async () => { done.resolve(); await held; } };
 }
 
-// A network that can be cut: a port of loopback that leads to the server. After freeze() nothing comes through any more; after refuse()
-// all connections end, and new ones at once.
-async function makeNetwork() {
+// A network that can be cut: a port of loopback that leads to the server, or to that port of it, with a delay of so many milliseconds each
+// way. After freeze() nothing comes through any more; after refuse() all connections end, and new ones at once.
+async function makeNetwork(port = process.env.PGPORT ?? 5432, delay = 0) {
     const sockets = new Set();
     let isFrozen = false, isRefusing = false;
     const server = net.createServer((here) => {
         if (isRefusing) {
             return here.destroy();
         }
-        const there = net.connect(`${process.env.PGHOST}/.s.PGSQL.${process.env.PGPORT ?? 5432}`);
+        const there = net.connect(`${process.env.PGHOST}/.s.PGSQL.${port}`);
         for (const [from, to] of [[here, there], [there, here]]) {
             sockets.add(from);
-            from.on('data', (data) => isFrozen || to.write(data));
-            from.on('close', () => isFrozen || to.destroy()).on('error', () => {});
+            const pass = (what) => isFrozen || (delay ? setTimeout(what, delay) : what());
+            from.on('data', (data) => pass(() => to.write(data)));
+            from.on('close', () => pass(() => to.destroy())).on('error', () => {});
         }
     });
     await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });

@@ -3,6 +3,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
+const { Client } = require('pg');
 const { AdvisoryError, LeaseLost, NotAvailable } = require('advisory-ext');
 const { Advisory, advisory, pool, makePool, makeNetwork, value, waitUntil, otherwise, sleep, testWith } = require('./helpers');
 
@@ -69,6 +70,44 @@ test('what somebody else has is an error that says who', async () => {
     assert.equal(await waiter, 'at last');
 });
 
+test('the name of a lease is no part of the limit', async () => {
+    const name = 'stay within "bounds" within reason';
+    const other = await otherwise('withLease', 'lease', name, { ttl: 60000 });
+    await assert.rejects(advisory.withLease('lease', name, { ttl: 300, timeout: 100 }, () => {}),
+        { message: `could not obtain lease "lease/${name}" within 100 ms` });
+    await other.done();
+});
+
+test('a time limit of the driver does not end a wait: it would leave somebody behind who waits', async () => {
+    const other = await otherwise('withLease', 'lease', 'limit', { ttl: 60000 });
+    const waiting = new Advisory(makePool({ application_name: 'limited', query_timeout: 200 }))
+        .withLease('lease', 'limit', { ttl: 6000, timeout: null }, () => 'at last');
+    await sleep(1000);
+    assert.equal(await value(`SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'limited' AND datname = current_database()`), 1);
+    await other.done();
+    assert.equal(await waiting, 'at last');
+});
+
+test('after the end check() does not say that it is ours, and the signal says nothing', async () => {
+    const [lease, signal] = await advisory.withLease('lease', 'after', { ttl: 60000 }, (...all) => all);
+    await takenBySomebody('after');
+    assert.throws(() => lease.check(), (error) => error instanceof LeaseLost && /"lease\/after" has ended/.test(error.message));
+    assert.equal(signal.aborted, false);
+});
+
+test('a grant that is not confirmed is lost, in whatever language the server warns', async () => {
+    for (const [severity, code, isLost] of [['WARNUNG', '01000', true], ['HINWEIS', '00000', false]]) {
+        class German extends Client {
+            query(text, ...rest) {
+                if (/advisory\.lease\(/.test(text)) setImmediate(() => this.emit('notice', { severity, code, message: 'Warten wird abgebrochen' }));
+                return super.query(text, ...rest);
+            }
+        }
+        const result = new Advisory(makePool({ Client: German })).withLease('lease', 'german', { ttl: 5000 }, () => 'done');
+        await (isLost ? assert.rejects(result, /LeaseLost: .*is lost: the grant is not confirmed: Warten/) : result);
+    }
+});
+
 for (const ttl of [300, '900ms']) {
     test(`a lease of ${ttl} is renewed for as long as the work takes`, async () => {
         await forgiven(() => advisory.withLease('lease', 'renewed', { ttl }, async (lease, signal) => {
@@ -112,6 +151,18 @@ test('work that does not listen is told at its end, and its own error is the cau
     const mine = new Error('mine');
     await assert.rejects(advisory.withLease('lease', 'deaf', { ttl: 60000 }, async () => { await breakIt('deaf'); throw mine; }),
         (error) => error instanceof LeaseLost && error.cause === mine);
+});
+
+test('it is told even if the connection is lost as well', async () => {
+    const keeper = new Advisory(makePool({ application_name: 'lost keeper' }));
+    await assert.rejects(keeper.withLease('lease', 'both', { ttl: 60000 }, async () => {
+        assert.equal(await value(`SELECT advisory.break_lease('lease', 'both')`), true);
+        await takenBySomebody('both');
+        const count = () => value(`SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity
+            WHERE application_name = 'lost keeper' AND datname = current_database()`);
+        await waitUntil('it is gone', async () => await count() === 0);
+        await sleep(50);
+    }), /no longer ours at the end/);
 });
 
 // Cuts the network, and returns when the work is told: ms after the moment at which the server lets others have the lease. (Both have the

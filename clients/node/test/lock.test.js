@@ -4,7 +4,7 @@ const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { Client } = require('pg');
 const { AdvisoryError, LockLost, NotAvailable, TransactionPooler } = require('advisory-ext');
-const { Advisory, advisory, pool, makePool, value, lockCount, waitUntil, defer, otherwise, sleep, testWith } = require('./helpers');
+const { Advisory, advisory, pool, makePool, makeNetwork, value, lockCount, waitUntil, defer, otherwise, sleep, testWith } = require('./helpers');
 
 const pidOf = async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
 const SCOPES = ['transaction', 'session'];
@@ -112,6 +112,17 @@ for (const scope of SCOPES) {
         await assert.rejects(failing, (error) => error === mine);
         assert.equal(await locks.withLock('lock', scope, { scope }, () => 'works'), 'works');
     });
+
+    test(`${scope}: if the connection ends while it waits, the pool gets no broken one, not even for a moment`, async () => {
+        const small = makePool({ max: 1 });
+        const other = await otherwise('withLock', 'lock', scope);
+        const failed = new Advisory(small).withLock('lock', scope, { scope, timeout: null }, () => assert.fail('it has begun')).catch(
+            async (error) => [error.code, (await small.query('SELECT 1 AS one')).rows[0].one]);
+        await waitUntil('it waits', () => value(
+            `SELECT bool_or(pg_terminate_backend(pid)) FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        assert.deepEqual(await failed, ['57P01', 1]);
+        await other.done();
+    });
 }
 
 test('transaction: the work is committed with the lock, or rolled back', async () => {
@@ -130,21 +141,52 @@ test('transaction: work that ends the transaction itself is told that it had no 
     await assert.rejects(advisory.withLock('lock', 'commit', (client) => client.query('COMMIT')), LockLost);
 });
 
+test('transaction: work that ends the transaction itself and begins another is told so, too', async () => {
+    for (const options of ['', '-c client_min_messages=error']) {
+        const locks = new Advisory(makePool({ options }));
+        for (const statements of [['COMMIT', 'BEGIN'], ['ROLLBACK', 'BEGIN'], ['COMMIT']]) {
+            await assert.rejects(locks.withLock('lock', 'commit', async (client) => {
+                for (const statement of statements) await client.query(statement);
+            }), LockLost, `${statements} ${options}`);
+        }
+        // A savepoint is no end.
+        assert.equal(await locks.withLock('lock', 'commit', async (client) => {
+            for (const statement of ['SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE a']) await client.query(statement);
+            return 'done';
+        }), 'done');
+    }
+});
+
+test('transaction: the reason why the server has ended the connection is the cause', async () => {
+    const locks = new Advisory(makePool({ options: '-c idle_in_transaction_session_timeout=100' }));
+    await assert.rejects(locks.withLock('lock', 'idle', () => sleep(300)), (error) => error.cause?.code === '25P03');
+});
+
 test('session: work that releases the lock itself is told that it had no lock', async () => {
     await assert.rejects(advisory.withLock('lock', 'released', { scope: 'session' }, (client) => client.query('SELECT pg_advisory_unlock_all()')),
         { name: 'LockLost', namespace: 'lock', lockName: 'released', message: /no longer held/ });
 });
 
-test('session: an unfinished transaction does not go back into the pool', async () => {
+test('session: an unfinished transaction is rolled back before the lock is free, and does not go back into the pool', async () => {
     const small = makePool({ max: 1 });
-    const failed = async (client) => {
+    for (const last of [(client) => client, (client) => client.query('SELECT 1/0').catch(() => {})]) {
+        const unfinished = new Advisory(small).withLock('lock', 'unfinished', { scope: 'session' }, async (client) => {
+            await client.query('BEGIN');
+            await client.query(`INSERT INTO lock_test VALUES ('unfinished')`);
+            await last(client);
+        });
+        await assert.rejects(unfinished, { name: 'AdvisoryError', message: /left a transaction open: it is rolled back/, lockName: 'unfinished' });
+        await small.query(`INSERT INTO lock_test VALUES ('finished')`);
+        assert.equal(await lockCount(), 0);
+    }
+    assert.equal(await value(`SELECT string_agg(what, ' ') FROM lock_test WHERE what LIKE '%finished'`), 'finished finished');
+    const mine = new Error('mine');
+    const failing = new Advisory(small).withLock('lock', 'unfinished', { scope: 'session' }, async (client) => {
         await client.query('BEGIN');
-        await client.query('SELECT 1/0').catch(() => {});
-    };
-    await assert.rejects(new Advisory(small).withLock('lock', 'unfinished', { scope: 'session' }, failed),
-        (error) => error instanceof LockLost && error.cause.code === '25P02');
-    assert.equal((await small.query('SELECT 1 AS one')).rows[0].one, 1);
-    await waitUntil('nothing is held', async () => await lockCount() === 0);
+        throw mine;
+    });
+    await assert.rejects(failing, (error) => error === mine);
+    assert.equal((await small.query('SELECT count(*)::int AS n FROM lock_test WHERE what = $1', ['finished'])).rows[0].n, 2);
 });
 
 test('a pool of one connection is enough', async () => {
@@ -190,6 +232,23 @@ test('a prepared transaction that holds it is named, with its remedy', async () 
     await pool.query(`ROLLBACK PREPARED ${gid}`);
 });
 
+test('whoever waits is not taken for the holder, whatever its application is called', async () => {
+    const holder = await pool.connect();
+    const gid = `'waiter ${await value('SELECT current_database()')}'`;
+    await holder.query('BEGIN');
+    await holder.query(`SELECT advisory.xact_lock('lock', 'forged')`);
+    await holder.query(`PREPARE TRANSACTION ${gid}`);
+    holder.release();
+    const forger = makePool({ application_name: 'x", holds it in exclusive mode' });
+    const waiting = new Advisory(forger).withLock('lock', 'forged', { timeout: null }, () => 'at last');
+    await waitUntil('it waits', () => value(`SELECT count(*)::int FROM advisory.holders('lock', 'forged') WHERE NOT granted`));
+    const error = await advisory.withLock('lock', 'forged', () => {}).catch((e) => e);
+    await pool.query(`ROLLBACK PREPARED ${gid}`);
+    assert.match(error.holder.text, /waits for it/);
+    assert.deepEqual([error.holder.pid, error.holder.application], [null, null]);
+    assert.equal(await waiting, 'at last');
+});
+
 // ---- Behind a pooler ----
 
 const behind = (variable, options) => makePool({ port: process.env[variable], ...options });
@@ -230,6 +289,44 @@ testWith('TRANSACTION_POOLER', 'transaction pooler: session-level locks are refu
     await Promise.all(noise);
 });
 
+testWith('TRANSACTION_POOLER', 'transaction pooler: session-level locks are refused, however slow the network is', async () => {
+    const network = await makeNetwork(process.env.TRANSACTION_POOLER, 250);
+    await assert.rejects(new Advisory(makePool(network.options)).withLock('lock', 'refused', { scope: 'session' }, () => {}), TransactionPooler);
+});
+
+testWith('TRANSACTION_POOLER', 'transaction pooler: session-level locks are refused while all its servers are in use', async () => {
+    const clients = behind('TRANSACTION_POOLER', { max: 16 });
+    let isOver = false;
+    const noise = Array.from({ length: 16 }, async () => { while (!isOver) await clients.query('SELECT pg_sleep(0.4)'); });
+    await assert.rejects(new Advisory(behind('TRANSACTION_POOLER')).withLock('lock', 'refused', { scope: 'session' }, () => {}), TransactionPooler);
+    isOver = true;
+    await Promise.all(noise);
+    assert.equal(await lockCount(), 0);
+});
+
+testWith('TRANSACTION_POOLER', 'transaction pooler: without a second connection there is no session-level lock', async () => {
+    class Refused extends Client {
+        async connect() { throw new Error('no more connections allowed'); }
+    }
+    const first = behind('TRANSACTION_POOLER');
+    const full = { Client: Refused, options: first.options, connect: () => first.connect() };
+    await assert.rejects(new Advisory(full).withLock('lock', 'refused', { scope: 'session' }, () => assert.fail('it has begun')), /no more connections/);
+    assert.equal(await lockCount(), 0);
+});
+
+testWith('TRANSACTION_POOLER', 'a BEGIN that comes too late for a time limit of the driver leaves no transaction in the pool', async () => {
+    const others = behind('TRANSACTION_POOLER', { max: 8 });
+    const impatient = behind('TRANSACTION_POOLER', { max: 1, query_timeout: 300 });
+    await impatient.query('SELECT 1');
+    const noise = Array.from({ length: 8 }, () => others.query('SELECT pg_sleep(0.9)'));
+    await waitUntil('its servers are in use', async () => await value(`SELECT count(*)::int FROM pg_stat_activity
+        WHERE query = 'SELECT pg_sleep(0.9)' AND state = 'active' AND datname = current_database()`) === 4);
+    await assert.rejects(new Advisory(impatient).withLock('lock', 'late', () => assert.fail('it has begun')), /timeout/);
+    await Promise.all(noise);
+    await impatient.query(`INSERT INTO lock_test VALUES ('late')`);
+    assert.equal(await value(`SELECT count(*)::int FROM lock_test WHERE what = 'late'`), 1);
+});
+
 testWith('SESSION_POOLER', 'session pooler: session-level locks work', async () => {
     const clients = behind('SESSION_POOLER', { max: 2 });
     const locks = new Advisory(clients);
@@ -262,4 +359,15 @@ testWith('SESSION_POOLER', 'session pooler without a second server: goes on afte
         others.forEach((client) => client.release(true));
     }
     assert.equal(await lockCount(), 0);
+});
+
+test('a client that is lost in the moment in which the pool lends it ends neither the process nor the next one', async () => {
+    const short = makePool();
+    const lend = short.connect.bind(short);
+    const lost = (client) => client.emit('error', new Error('terminated'));
+    short.connect = (callback) => callback
+        ? lend((error, client, done) => { callback(error, client, done); lost(client); })
+        : new Promise((resolve) => { lend((error, client) => { resolve(client); lost(client); }); });
+    await new Advisory(short).withLock('lock', 'lost', (client) => client.query('SELECT'));
+    assert.equal(short.totalCount, 0);
 });

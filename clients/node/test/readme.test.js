@@ -77,6 +77,6 @@ test('README.md: the work of withLease', async () => {
 
 test('README.md: the error of a transaction pooler', () => {
     const source = readFileSync(require.resolve('advisory-ext').replace('index.js', 'lib/pooler.js'), 'utf8');
-    const [, message] = source.match(/TransactionPooler\((.*?), names\)/s);
+    const [, message] = source.match(/new TransactionPooler\((.*?), names\)/s);
     assert.ok(text.replace(/\s+/g, ' ').includes(new Function(`return ${message}`)()));
 });

@@ -34,7 +34,7 @@ test('what is no name has no key', () => {
 const never = () => assert.fail('the work must not begin');
 
 test('a time is a number of milliseconds or has a unit', async () => {
-    for (const timeout of ['5000', ' 5 ', '1e3', '', -1, NaN, Infinity, 5n, true, {}, new Date()]) {
+    for (const timeout of ['5000', ' 5 ', '1e3', '', '-5s', ' -1 s', -1, NaN, Infinity, 5n, true, {}, new Date()]) {
         await assert.rejects(advisory.withLock('values', 'time', { timeout }, never), TypeError, String(timeout));
         await assert.rejects(advisory.withSlot('values', 'time', 1, { timeout }, never), TypeError);
         await assert.rejects(advisory.withLease('values', 'time', { ttl: 1000, timeout }, never), TypeError);
@@ -47,6 +47,7 @@ test('a time is a number of milliseconds or has a unit', async () => {
 
 test('mistakes are found before anything is taken', async () => {
     await assert.rejects(advisory.withLock('values', 'x', { timout: 5 }, never), /no option timout; there are timeout, scope, shared/);
+    await assert.rejects(advisory.withLock('values', 'x', 5000, never), /^TypeError: there is no option 5000;/);
     await assert.rejects(advisory.withLock('values', 'x', { scope: 'sessions' }, never), /scope is 'transaction' or 'session'/);
     await assert.rejects(advisory.withLock('values', 'x', {}), /last argument is the function/);
     await assert.rejects(advisory.withLock('values', 'x'), /last argument is the function/);
