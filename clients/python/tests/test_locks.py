@@ -216,6 +216,22 @@ class Locks(Case):
         self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_prepared_statements')[0][0], 0)
         self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_locks WHERE locktype = %s AND pid = pg_backend_pid()', 'advisory')[0][0], 0)
 
+    def test_connection_in_a_transaction(self):
+        """What is done by it could neither be committed at the end, nor release the lock."""
+        def make():
+            connection = connect()
+            self.addCleanup(connection.close)
+            execute(connection, "SET statement_timeout = '1min'")
+            return connection
+
+        for scope in ('transaction', 'session'):
+            with self.assertRaises(driver.ProgrammingError):
+                with Advisory(make).lock(self.namespace, 'job', scope=scope):
+                    self.fail('nothing would be committed')
+            self.assertFalse(self.is_locked('job'))
+        self.assertRaises(driver.ProgrammingError, Advisory(make).claim, self.namespace, 'job', '1 day')
+        self.assertIsNotNone(self.advisory.claim(self.namespace, 'job', '1 day'))
+
     @unittest.skipUnless(IS_PSYCOPG3, 'rows are dictionaries in psycopg 3 only')
     def test_other_rows(self):
         from psycopg import ClientCursor

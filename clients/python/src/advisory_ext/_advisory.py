@@ -21,7 +21,7 @@ class Advisory:
 
     def __init__(self, connect: Any):
         if not is_pool(connect) and not callable(connect):
-            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a new connection')
+            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a connection')
         self._connect = connect
 
     def lock(self, namespace: Name, name: Name, *, timeout: Time | None = 0, shared: bool = False,

@@ -37,9 +37,10 @@ def sqlstate(error: BaseException) -> str | None:
 
 @contextmanager
 def transaction(connection: Any) -> Iterator[None]:
-    """Commits, or rolls back after an error."""
+    """Commits, or rolls back after an error. Fails on a connection that is in a transaction already."""
     if is_psycopg3(connection):
-        with connection.transaction():
+        # In a transaction, its transaction() would be a savepoint, which commits nothing. autocommit cannot be set there.
+        with autocommit(connection, True), connection.transaction():
             yield
         return
     # The connection's own context would hide an error of a connection that is broken by that of the rollback.
