@@ -327,6 +327,9 @@ class Locks(Case):
         self.assertIsNone(claim(window_start=noon), 'an older one')
         self.assertEqual(self.advisory.claim(self.namespace, 'other', timedelta(days=1), window_start=noon), noon)
         self.assertEqual(self.advisory.claim(self.namespace, 'text', 86400, window_start='2026-01-01 12:00+02'), noon - timedelta(hours=2))
+        for _ in range(2):
+            with self.assertRaises(ValueError):     # it has no datetime, and is not claimed
+                self.advisory.claim(self.namespace, 'Caesar', '1 day', window_start='0044-03-15 BC')
         berlin = self.advisory.claim(self.namespace, 'zone', timedelta(days=1), time_zone='Etc/GMT-5')
         self.assertEqual((berlin.hour, berlin.minute), (19, 0))
         self.assertRaises(TypeError, claim, window_start=datetime(2026, 1, 1))

@@ -66,7 +66,7 @@ class Advisory:
         claimed = f'advisory.claim({NAMES}, %s::interval, %s::timestamptz, %s::text)'
         with self._transaction() if connection is None else nullcontext(connection) as its:
             [began] = ask(its, in_seconds(claimed), values)
-        return None if began is None else datetime.fromtimestamp(began, timezone.utc)
+            return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
     # ---- Both ways of holding --------------------------------------------------------------------------------------
 
