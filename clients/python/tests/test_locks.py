@@ -4,6 +4,7 @@ import time
 import unittest
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
+from unittest import mock
 
 from support import IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until
 
@@ -312,6 +313,15 @@ class Locks(Case):
                 self.assertRegex(waiter.communicate(timeout=30)[0], r'KeyboardInterrupt\n\Z')
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
+
+    def test_interrupted_at_the_end(self):
+        """A connection that is kept does not come back with the lock."""
+        kept = connect()
+        self.addCleanup(kept.close)
+        with mock.patch('advisory_ext._advisory._release', side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope='session'):
+                self.assertTrue(self.is_locked('job'))
+        wait_until('it is free', lambda: not self.is_locked('job'))
 
     def test_claims(self):
         def claim(**how):

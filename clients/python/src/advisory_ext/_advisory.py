@@ -1,11 +1,12 @@
 """The entry: locks, semaphores, leases and claims."""
 from __future__ import annotations
 
+from collections import namedtuple
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
-from typing import Any, Callable, ContextManager, Iterator, NamedTuple
+from typing import Any, Callable, ContextManager, Iterator
 
-from ._driver import ACTIVE, IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
+from ._driver import IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
@@ -88,13 +89,8 @@ class Advisory:
             yield connection
 
 
-class _Lock(NamedTuple):
-    """A lock or a semaphore: the calls that take and release it. Its names come first in their arguments."""
-
-    names: tuple
-    take: str
-    values: tuple
-    release: str
+# A lock or a semaphore: the calls that take and release it. Its names come first in their arguments.
+_Lock = namedtuple('_Lock', 'names take values release')
 
 
 @contextmanager
@@ -128,12 +124,6 @@ def _take(connection: Any, lock: _Lock) -> tuple:
         return ask(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
     except Exception as error:
         raise_if_taken(error)
-        raise
-    except BaseException:
-        # Ctrl-C: the server must not go on waiting for it, nor this session have it.
-        if status(connection) == ACTIVE:
-            connection.cancel()
-        connection.close()
         raise
 
 

@@ -88,7 +88,15 @@ def borrow(connect: Any) -> Iterator[Any]:
     made = connect.connection() if is_pool(connect) else connect()
     # A connection's own context would commit at its end, and in psycopg2 not close it.
     with closing(made) if hasattr(made, 'cursor') else made as connection:
-        yield connection
+        try:
+            yield connection
+        except BaseException as error:
+            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this session have it.
+            if not isinstance(error, Exception):
+                if status(connection) == ACTIVE:
+                    connection.cancel()
+                connection.close()
+            raise
 
 
 def open_own(connect: Any) -> ContextManager[Any]:
