@@ -65,14 +65,21 @@ def autocommit(connection: Any, value: bool) -> Iterator[None]:
             connection.autocommit = before
 
 
-def collect_warnings(connection: Any) -> list:
+@contextmanager
+def collect_warnings(connection: Any) -> Iterator[list]:
     """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose severity is in the server's language.)"""
-    if not is_psycopg3(connection):
-        return connection.notices
     warnings: list = []
-    connection.add_notice_handler(lambda diag: warnings.append(diag.message_primary)
-                                  if diag.severity_nonlocalized == 'WARNING' else None)
-    return warnings
+
+    def collect(diag: Any) -> None:
+        if diag.severity_nonlocalized == 'WARNING':
+            warnings.append(diag.message_primary)
+
+    if not is_psycopg3(connection):
+        yield connection.notices
+        return
+    connection.add_notice_handler(collect)
+    yield warnings
+    connection.remove_notice_handler(collect)
 
 
 # ---- Connections ---------------------------------------------------------------------------------------------------
