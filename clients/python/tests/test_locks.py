@@ -314,6 +314,16 @@ class Locks(Case):
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
 
+    def test_cancelled_when_it_is_taken(self):
+        """Before the answer is sent, which takes longer here."""
+        kept = connect(options='-c statement_timeout=300')
+        self.addCleanup(kept.close)
+        for scope in ('transaction', 'session'):
+            with mock.patch('advisory_ext._advisory.NOW', 'pg_catalog.pg_sleep(60)::text'), self.assertRaises(QueryCanceled):
+                with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope=scope):
+                    self.fail('it is not known whether it is held')
+            wait_until('it is free', lambda: not self.is_locked('job'))
+
     def test_interrupted_at_the_end(self):
         """A connection that is kept does not come back with the lock."""
         kept = connect()

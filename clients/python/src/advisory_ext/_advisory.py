@@ -124,6 +124,9 @@ def _take(connection: Any, lock: _Lock) -> tuple:
         return ask(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
     except Exception as error:
         raise_if_taken(error)
+        # A cancel, or a time limit, may come between the lock and its answer. A transaction would end with the error.
+        if not lock.take.startswith('xact_'):
+            connection.close()
         raise
 
 

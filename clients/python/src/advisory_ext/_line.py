@@ -91,12 +91,11 @@ class Line:
                 question[0].set_exception(error)            # of connecting
 
 
-def is_of_connection(error: BaseException) -> bool:
+def is_of_connection(error: BaseException) -> re.Match[str] | None:
     """Of the network, or of a server that ends, starts, has no connection left, or is a standby now."""
     # psycopg2 has DatabaseError itself, too.
     what = sqlstate(error) or ' '.join(kind.__name__ for kind in type(error).__mro__)
-    return bool(re.search('^(08|53|57P|25006|DatabaseError)|AdvisoryError|OSError|OperationalError|'
-                          'InterfaceError', what))
+    return re.search('^(08|53|57P|25006|DatabaseE)|(Advisory|OS|Operational|Interface)Error', what)
 
 
 # ---- Whether a pooler would take a session-level lock from its holder ----------------------------
