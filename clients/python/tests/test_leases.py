@@ -118,6 +118,35 @@ class Leases(Case):
         line.close(is_broken=True)
         wait_until('it is closed', lambda: kept.closed)
 
+    def test_standby(self):
+        """Who begins at one is at the wrong address, and who waits already goes on until there is a primary."""
+        is_standby = ['on']
+        made = []
+
+        def make():
+            made.append(connect(application_name=self.application, options=f'-c default_transaction_read_only={is_standby[-1]}'))
+            return made[-1]
+
+        def take(timeout=None):
+            with Advisory(make).lease(self.namespace, 'job', ttl=3, timeout=timeout) as lease:
+                return lease.token
+
+        with self.assertRaises(driver.Error) as raised:
+            self.in_thread(take)()
+        self.assertIn('25006', (getattr(raised.exception, 'sqlstate', None), getattr(raised.exception, 'pgcode', None)))
+        is_standby.append('off')
+        with self.lease() as lease:
+            waiter = self.in_thread(take)
+            waiting = ('FROM pg_stat_activity WHERE application_name = %s AND state = %s AND datname = current_database() AND query LIKE %s',
+                       self.application, 'active', '%advisory.lease(%')
+            wait_until('it waits', lambda: self.ask(f'SELECT count(*) {waiting[0]}', *waiting[1:]))
+            is_standby.append('on')
+            self.ask(f'SELECT pg_terminate_backend(pid) {waiting[0]}', *waiting[1:])
+            before = len(made)
+            wait_until('it asks a standby, several times', lambda: len(made) > before + 2)
+            is_standby.append('off')
+        self.assertGreater(waiter(), lease.token)
+
     def test_late_connection(self):
         """What it was to ask is asked no more."""
         opens = threading.Event()

@@ -51,7 +51,8 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
         if keeper.loss:
             raise keeper.error()
     finally:
-        keeper.disconnect(is_broken=False)
+        if keeper.line:
+            keeper.line.close()
 
 
 class Keeper(Lease):
@@ -68,7 +69,7 @@ class Keeper(Lease):
         self._connect = connect
         self._names = names
         self._options = options
-        self._line: Line | None = None
+        self.line: Line | None = None
         self._done = Event()
         self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
 
@@ -88,7 +89,7 @@ class Keeper(Lease):
         """Waits in several short calls: of the TTL of one that waited for long, little could be left when it returns.
 
         So it also goes on when the connection is lost meanwhile, or the server restarts or fails over. But if the server cannot be
-        reached to begin with, the error comes out.
+        reached to begin with, or is a standby, the error comes out.
         """
         ttl, timeout, owner, lock_delay = self._options
         (self._ttl, seconds), *_ = self._ask(
@@ -102,9 +103,11 @@ class Keeper(Lease):
                                    *self._names, ttl, f'{wait} ms', owner, lock_delay)
                 break
             except Exception as error:
-                if now() >= give_up or not (is_taken(error) or is_of_connection(error)):
+                if now() >= give_up or not (is_taken(error) or (
+                        it := is_of_connection(error)) and (self._failure or it[0] != '25006')):
                     raise_if_taken(error, limit)
                     raise
+                self._failure = str(error)
                 time.sleep(0 if is_taken(error) else self._ttl / 30)
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
@@ -129,11 +132,6 @@ class Keeper(Lease):
                 if is_first and answer.row == (False,):
                     self._lose('it was no longer ours at the end')
                 return
-
-    def disconnect(self, is_broken: bool) -> None:
-        if self._line:
-            self._line.close(is_broken)
-        self._line = None
 
     def _keep(self) -> None:
         """The thread. It waits for nothing that could keep it from noticing in time that the TTL is over."""
@@ -166,15 +164,16 @@ class Keeper(Lease):
 
     def _ask(self, seconds: float, expression: str, *values: Any) -> Answer:
         """After an error, or if no answer comes in time, the next call makes a new connection."""
-        self._line = self._line or Line(self._connect)
+        self.line = self.line or Line(self._connect)
         try:
             if seconds <= 0:
                 raise AdvisoryError('it is too late to ask the server')
-            return self._line.get(self._line.send(expression, *values), seconds)
+            return self.line.get(self.line.send(expression, *values), seconds)
         except Exception as error:
             if not is_taken(error):
-                self.disconnect(is_broken=True)
+                self.line.close(is_broken=True)
+                self.line = None
             raise
         except BaseException:               # Ctrl-C
-            self._line.cancel()
+            self.line.cancel()
             raise
