@@ -5,6 +5,7 @@ import time
 import unittest
 from contextlib import nullcontext
 from datetime import datetime, timezone
+from unittest import mock
 
 from support import PATIENCE, Case, Proxy, connect, driver, execute, wait_until
 
@@ -325,6 +326,19 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
             self.assertRegex(waiter.communicate(timeout=PATIENCE)[0], r'KeyboardInterrupt\n\Z')
         with self.lease(timeout=10):
             pass
+
+    def test_interrupted_at_the_grant(self):
+        """Nobody goes on renewing it."""
+        class Interrupted(threading.Thread):
+            def start(self):
+                super().start()
+                raise KeyboardInterrupt
+
+        with mock.patch('advisory_ext._lease.Thread', Interrupted), self.assertRaises(KeyboardInterrupt):
+            with self.lease(ttl=0.9):
+                self.fail('it is interrupted before')
+        self.assertNotIn('advisory_ext lease', [thread.name for thread in threading.enumerate()])
+        self.assertIsNone(self.row('token'))
 
     def test_terminated(self):
         """SIGTERM that is made an exit, as services do, ends the lease."""

@@ -41,6 +41,7 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
         keeper.take()
         try:
             keeper.check()
+            keeper.thread.start()
             yield keeper
         except BaseException as error:
             keeper.end()
@@ -71,7 +72,7 @@ class Keeper(Lease):
         self._options = options
         self.line: Line | None = None
         self._done = Event()
-        self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
+        self.thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
 
     def is_lost(self) -> bool:
         if now() >= self._until:
@@ -114,15 +115,14 @@ class Keeper(Lease):
         # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
         if answer.warnings:
             self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
-        self._thread.start()
 
     def end(self) -> None:
         """Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends with its TTL."""
         self.is_lost()                      # as of now, not of when the server has answered
         self._done.set()
         self.lost.set()                     # for threads of the work that go on
-        if self._thread.is_alive():
-            self._thread.join()             # not for longer than one answer may take
+        if self.thread.is_alive():
+            self.thread.join()             # not for longer than one answer may take
         give_up = now() + min(PATIENCE, self._ttl / 3)
         for is_first in (True, False):      # the connection may have died since the last renewal
             with suppress(Exception):
