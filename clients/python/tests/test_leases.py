@@ -1,12 +1,16 @@
 """Leases: renewed, lost, late, and left."""
 import signal
+import threading
 import time
 import unittest
+from contextlib import nullcontext
 from datetime import datetime, timezone
+from unittest import mock
 
 from support import PATIENCE, Case, Proxy, connect, driver, execute, wait_until
 
 from advisory_ext import Advisory, AdvisoryError, LeaseLost, NotAvailable
+from advisory_ext._line import Line
 
 SLACK = 0.7         # seconds that a busy machine may take longer
 
@@ -80,6 +84,103 @@ class Leases(Case):
             with Advisory(lambda: connect(port=1)).lease(self.namespace, 'job', ttl=5, timeout=None):
                 self.fail('there is no server')
 
+    def test_name_in_message(self):
+        self.namespace += ' within reach'
+        with self.lease():
+            for how, limit in (({}, 'without waiting'), ({'timeout': 0.1}, r'within 0\.1 s')):
+                with self.assertRaisesRegex(NotAvailable, rf'\Acould not obtain lease ".* within reach/job" {limit}\n'):
+                    with self.lease(**how):
+                        self.fail('both have it')
+
+    def test_after_the_block(self):
+        """A thread that goes on must not believe in the lease any more."""
+        with self.lease() as lease:
+            lease.check()
+        self.assertTrue(lease.lost.is_set())
+        with self.assertRaisesRegex(LeaseLost, 'its block has ended'):
+            lease.check()
+
+    def test_connection_is_gone_at_the_end(self):
+        with self.lease():
+            [pid] = self.sessions()
+            self.ask('SELECT pg_terminate_backend(%s)', pid)
+        self.assertIsNone(self.row('token'))
+
+    def test_lent_connection(self):
+        """It comes back as it was, or closed if it is broken."""
+        kept = connect()
+        self.addCleanup(kept.close)
+        with Advisory(lambda: nullcontext(kept)).lease(self.namespace, 'job', ttl=60):
+            self.assertIsNotNone(self.row('token'))
+        self.assertFalse(kept.autocommit)
+        self.assertFalse(getattr(kept, '_notice_handlers', []))
+        line = Line(lambda: nullcontext(kept))
+        line.get(line.send('1'), PATIENCE)
+        line.close(is_broken=True)
+        wait_until('it is closed', lambda: kept.closed)
+
+    def test_standby(self):
+        """Who begins at one is at the wrong address, and who waits already goes on until there is a primary."""
+        is_standby = ['on']
+        made = []
+
+        def make():
+            made.append(connect(application_name=self.application, options=f'-c default_transaction_read_only={is_standby[-1]}'))
+            return made[-1]
+
+        def take(timeout=None):
+            with Advisory(make).lease(self.namespace, 'job', ttl=3, timeout=timeout) as lease:
+                return lease.token
+
+        with self.assertRaises(driver.Error) as raised:
+            self.in_thread(take)()
+        self.assertIn('25006', (getattr(raised.exception, 'sqlstate', None), getattr(raised.exception, 'pgcode', None)))
+        is_standby.append('off')
+        with self.lease() as lease:
+            waiter = self.in_thread(take)
+            waiting = ('FROM pg_stat_activity WHERE application_name = %s AND state = %s AND datname = current_database() AND query LIKE %s',
+                       self.application, 'active', '%advisory.lease(%')
+            wait_until('it waits', lambda: self.ask(f'SELECT count(*) {waiting[0]}', *waiting[1:]))
+            is_standby.append('on')
+            self.ask(f'SELECT pg_terminate_backend(pid) {waiting[0]}', *waiting[1:])
+            before = len(made)
+            wait_until('it asks a standby, several times', lambda: len(made) > before + 2)
+            is_standby.append('off')
+        self.assertGreater(waiter(), lease.token)
+
+    def test_late_connection(self):
+        """What it was to ask is asked no more."""
+        opens = threading.Event()
+        line = Line(lambda: opens.wait() and connect())
+        take = f"token FROM advisory.lease('{self.namespace}', 'job', '60s', '0s')"
+        with self.assertRaisesRegex(AdvisoryError, 'the server has not answered for 0.1 s'):
+            line.get(line.send(take), 0.1)
+        opens.set()
+        line.get(line.send('1'), PATIENCE)
+        line.close()
+        self.assertIsNone(self.row('token'))
+
+    def test_errors_of_connecting(self):
+        """Whatever they are: the first one comes out, later ones are tried again soon."""
+        def refuse():
+            raise SystemExit('no configuration')
+
+        with self.assertRaises(SystemExit):
+            with Advisory(refuse).lease(self.namespace, 'job', ttl=60):
+                self.fail('there is no connection')
+        errors = []
+
+        def make():
+            if errors:
+                raise errors.pop()
+            return connect(application_name=self.application)
+
+        with Advisory(make).lease(self.namespace, 'job', ttl=3) as lease:
+            errors += map(KeyError, 'abcd')
+            self.ask('SELECT pg_terminate_backend(%s)', *self.sessions())
+            wait_until('it is renewed', lambda: self.row('renewals') > 0 or lease.lost.is_set())
+            lease.check()
+
     def test_broken(self):
         with self.assertRaisesRegex(LeaseLost, 'it was ended, or somebody else has it') as raised:
             with self.lease(ttl=3) as lease:
@@ -97,6 +198,19 @@ class Leases(Case):
                 lease.lost.wait(PATIENCE)
                 lease.check()
         self.assertIsNone(raised.exception.__cause__)
+        with self.assertRaises(LeaseLost) as raised:
+            with self.lease(ttl=1) as lease:
+                self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job')
+                lease.lost.wait(PATIENCE)
+                try:
+                    lease.check()
+                except LeaseLost as error:
+                    raise KeyError('of it') from error
+        chain = []
+        while raised.exception and len(chain) < 4:
+            chain.append(type(raised.exception))
+            raised.exception = raised.exception.__cause__
+        self.assertEqual(chain, [LeaseLost, KeyError, LeaseLost], 'it ends')
 
     def test_broken_before_the_first_renewal(self):
         with self.assertRaisesRegex(LeaseLost, 'no longer ours at the end'):
@@ -212,6 +326,19 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
             self.assertRegex(waiter.communicate(timeout=PATIENCE)[0], r'KeyboardInterrupt\n\Z')
         with self.lease(timeout=10):
             pass
+
+    def test_interrupted_at_the_grant(self):
+        """Nobody goes on renewing it."""
+        class Interrupted(threading.Thread):
+            def start(self):
+                super().start()
+                raise KeyboardInterrupt
+
+        with mock.patch('advisory_ext._lease.Thread', Interrupted), self.assertRaises(KeyboardInterrupt):
+            with self.lease(ttl=0.9):
+                self.fail('it is interrupted before')
+        self.assertNotIn('advisory_ext lease', [thread.name for thread in threading.enumerate()])
+        self.assertIsNone(self.row('token'))
 
     def test_terminated(self):
         """SIGTERM that is made an exit, as services do, ends the lease."""

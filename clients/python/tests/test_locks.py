@@ -4,6 +4,7 @@ import time
 import unittest
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
+from unittest import mock
 
 from support import IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until
 
@@ -216,6 +217,22 @@ class Locks(Case):
         self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_prepared_statements')[0][0], 0)
         self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_locks WHERE locktype = %s AND pid = pg_backend_pid()', 'advisory')[0][0], 0)
 
+    def test_connection_in_a_transaction(self):
+        """What is done by it could neither be committed at the end, nor release the lock."""
+        def make():
+            connection = connect()
+            self.addCleanup(connection.close)
+            execute(connection, "SET statement_timeout = '1min'")
+            return connection
+
+        for scope in ('transaction', 'session'):
+            with self.assertRaises(driver.ProgrammingError):
+                with Advisory(make).lock(self.namespace, 'job', scope=scope):
+                    self.fail('nothing would be committed')
+            self.assertFalse(self.is_locked('job'))
+        self.assertRaises(driver.ProgrammingError, Advisory(make).claim, self.namespace, 'job', '1 day')
+        self.assertIsNotNone(self.advisory.claim(self.namespace, 'job', '1 day'))
+
     @unittest.skipUnless(IS_PSYCOPG3, 'rows are dictionaries in psycopg 3 only')
     def test_other_rows(self):
         from psycopg import ClientCursor
@@ -297,6 +314,25 @@ class Locks(Case):
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
 
+    def test_cancelled_when_it_is_taken(self):
+        """Before the answer is sent, which takes longer here."""
+        kept = connect(options='-c statement_timeout=300')
+        self.addCleanup(kept.close)
+        for scope in ('transaction', 'session'):
+            with mock.patch('advisory_ext._advisory.NOW', 'pg_catalog.pg_sleep(60)::text'), self.assertRaises(QueryCanceled):
+                with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope=scope):
+                    self.fail('it is not known whether it is held')
+            wait_until('it is free', lambda: not self.is_locked('job'))
+
+    def test_interrupted_at_the_end(self):
+        """A connection that is kept does not come back with the lock."""
+        kept = connect()
+        self.addCleanup(kept.close)
+        with mock.patch('advisory_ext._advisory._release', side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope='session'):
+                self.assertTrue(self.is_locked('job'))
+        wait_until('it is free', lambda: not self.is_locked('job'))
+
     def test_claims(self):
         def claim(**how):
             return self.advisory.claim(self.namespace, 'job', '1 day', **how)
@@ -311,6 +347,9 @@ class Locks(Case):
         self.assertIsNone(claim(window_start=noon), 'an older one')
         self.assertEqual(self.advisory.claim(self.namespace, 'other', timedelta(days=1), window_start=noon), noon)
         self.assertEqual(self.advisory.claim(self.namespace, 'text', 86400, window_start='2026-01-01 12:00+02'), noon - timedelta(hours=2))
+        for _ in range(2):
+            with self.assertRaises(ValueError):     # it has no datetime, and is not claimed
+                self.advisory.claim(self.namespace, 'Caesar', '1 day', window_start='0044-03-15 BC')
         berlin = self.advisory.claim(self.namespace, 'zone', timedelta(days=1), time_zone='Etc/GMT-5')
         self.assertEqual((berlin.hour, berlin.minute), (19, 0))
         self.assertRaises(TypeError, claim, window_start=datetime(2026, 1, 1))

@@ -1,6 +1,7 @@
 """Behind PgBouncer, in transaction and in session mode."""
 import json
 import os
+import threading
 import time
 import unittest
 
@@ -70,6 +71,42 @@ class Poolers(Case):
                         self.fail(f'a session-level {kind} behind the pooler "{pooler}"')
                 self.assertEqual((raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
         self.assertEqual(self.ask('SELECT count(*) FROM advisory.locks WHERE namespace = %s', self.namespace), 0)
+
+    def test_refused_while_the_pooler_is_busy(self):
+        """The second connection waits for a server, as it also does in session mode."""
+        keeps = threading.Event()
+        self.addCleanup(keeps.set)
+
+        def keep_busy():
+            with connect(POOLERS['one server'], application_name='busy') as other:
+                while not keeps.is_set():
+                    execute(other, 'SELECT pg_sleep(1.5)')
+                    other.rollback()
+
+        busy = [self.in_thread(keep_busy) for _ in range(2)]
+        wait_until('it is busy', lambda: self.ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'busy' "
+                                                  "AND datname = current_database() AND state = 'active'"))
+        with self.assertRaises(TransactionPooler):
+            with self.behind('one server').lock(self.namespace, 'job', scope='session'):
+                self.fail('a session-level lock')
+        keeps.set()
+        for one in busy:
+            one()
+
+    def test_second_connection_is_refused(self):
+        """Then it is not known which mode it is, and nothing is locked."""
+        advisory = self.behind('transaction')
+        make = advisory._connect
+
+        def make_one():
+            if self.opened:
+                raise KeyError('no connection left')
+            return make()
+
+        with self.assertRaisesRegex(KeyError, 'no connection left'):
+            with Advisory(make_one).lock(self.namespace, 'job', scope='session'):
+                self.fail('a session-level lock')
+        self.assertFalse(self.is_locked('job'))
 
     def test_session_mode(self):
         for pooler in ('session', 'one session'):

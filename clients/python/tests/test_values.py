@@ -2,6 +2,7 @@
 import random
 import unittest
 from datetime import timedelta
+from enum import Enum
 from uuid import UUID
 
 from support import Case
@@ -20,6 +21,15 @@ class Values(unittest.TestCase):
                 ('order', UUID('00000000-0000-0000-0000-000000000001')): -3943673449234501271,
         }.items():
             self.assertEqual(key(*names), value, names)
+
+    def test_enum(self):
+        class Number(int, Enum):
+            SEVEN = 7
+
+        class Text(str, Enum):
+            SEVEN = '7'
+
+        self.assertEqual({key('user', 7)}, {key('user', Number.SEVEN), key('user', Text.SEVEN)})
 
     def test_names(self):
         for name in ('', 'a\0b', '\ud83d'):

@@ -1,11 +1,12 @@
 """The entry: locks, semaphores, leases and claims."""
 from __future__ import annotations
 
+from collections import namedtuple
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
-from typing import Any, Callable, ContextManager, Iterator, NamedTuple
+from typing import Any, Callable, ContextManager, Iterator
 
-from ._driver import ACTIVE, IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
+from ._driver import IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
@@ -21,7 +22,7 @@ class Advisory:
 
     def __init__(self, connect: Any):
         if not is_pool(connect) and not callable(connect):
-            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a new connection')
+            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a connection')
         self._connect = connect
 
     def lock(self, namespace: Name, name: Name, *, timeout: Time | None = 0, shared: bool = False,
@@ -66,7 +67,7 @@ class Advisory:
         claimed = f'advisory.claim({NAMES}, %s::interval, %s::timestamptz, %s::text)'
         with self._transaction() if connection is None else nullcontext(connection) as its:
             [began] = ask(its, in_seconds(claimed), values)
-        return None if began is None else datetime.fromtimestamp(began, timezone.utc)
+            return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
     # ---- Both ways of holding --------------------------------------------------------------------------------------
 
@@ -88,13 +89,8 @@ class Advisory:
             yield connection
 
 
-class _Lock(NamedTuple):
-    """A lock or a semaphore: the calls that take and release it. Its names come first in their arguments."""
-
-    names: tuple
-    take: str
-    values: tuple
-    release: str
+# A lock or a semaphore: the calls that take and release it. Its names come first in their arguments.
+_Lock = namedtuple('_Lock', 'names take values release')
 
 
 @contextmanager
@@ -128,12 +124,9 @@ def _take(connection: Any, lock: _Lock) -> tuple:
         return ask(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
     except Exception as error:
         raise_if_taken(error)
-        raise
-    except BaseException:
-        # Ctrl-C: the server must not go on waiting for it, nor this session have it.
-        if status(connection) == ACTIVE:
-            connection.cancel()
-        connection.close()
+        # A cancel, or a time limit, may come between the lock and its answer. A transaction would end with the error.
+        if not lock.take.startswith('xact_'):
+            connection.close()
         raise
 
 

@@ -37,9 +37,10 @@ def sqlstate(error: BaseException) -> str | None:
 
 @contextmanager
 def transaction(connection: Any) -> Iterator[None]:
-    """Commits, or rolls back after an error."""
+    """Commits, or rolls back after an error. Fails on a connection that is in a transaction already."""
     if is_psycopg3(connection):
-        with connection.transaction():
+        # In a transaction, its transaction() would be a savepoint, which commits nothing. autocommit cannot be set there.
+        with autocommit(connection, True), connection.transaction():
             yield
         return
     # The connection's own context would hide an error of a connection that is broken by that of the rollback.
@@ -64,14 +65,21 @@ def autocommit(connection: Any, value: bool) -> Iterator[None]:
             connection.autocommit = before
 
 
-def collect_warnings(connection: Any) -> list:
+@contextmanager
+def collect_warnings(connection: Any) -> Iterator[list]:
     """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose severity is in the server's language.)"""
-    if not is_psycopg3(connection):
-        return connection.notices
     warnings: list = []
-    connection.add_notice_handler(lambda diag: warnings.append(diag.message_primary)
-                                  if diag.severity_nonlocalized == 'WARNING' else None)
-    return warnings
+
+    def collect(diag: Any) -> None:
+        if diag.severity_nonlocalized == 'WARNING':
+            warnings.append(diag.message_primary)
+
+    if not is_psycopg3(connection):
+        yield connection.notices
+        return
+    connection.add_notice_handler(collect)
+    yield warnings
+    connection.remove_notice_handler(collect)
 
 
 # ---- Connections ---------------------------------------------------------------------------------------------------
@@ -87,7 +95,15 @@ def borrow(connect: Any) -> Iterator[Any]:
     made = connect.connection() if is_pool(connect) else connect()
     # A connection's own context would commit at its end, and in psycopg2 not close it.
     with closing(made) if hasattr(made, 'cursor') else made as connection:
-        yield connection
+        try:
+            yield connection
+        except BaseException as error:
+            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this session have it.
+            if not isinstance(error, Exception):
+                if status(connection) == ACTIVE:
+                    connection.cancel()
+                connection.close()
+            raise
 
 
 def open_own(connect: Any) -> ContextManager[Any]:

@@ -58,19 +58,18 @@ _REMEDY = re.compile(
 
 def is_taken(error: Any) -> bool:
     """The driver's error of something that somebody else has, and not of a table that is locked."""
-    return sqlstate(error) == '55P03' and bool(error.diag.schema_name and error.diag.constraint_name)
+    return sqlstate(error) == '55P03' and bool(error.diag.constraint_name)
 
 
-def raise_if_taken(error: Any, limit: str | None = None) -> None:
-    """Raises NotAvailable if the driver's error says that. limit is how long we have waited in all, if the server does not know."""
+def raise_if_taken(error: Any, limit: str = r'\1') -> None:
+    """Raises NotAvailable if the driver's error says that. limit is how long we have waited in all; by default, what the server says."""
     if not is_taken(error):
         return
     diag = error.diag
     text, hint = diag.message_detail or '', diag.message_hint or ''
     found = _HOLDER.search(text)
-    known = (int(found[1]), found[2], found[3]) if found else (None, None, None)
+    holder = Holder(*((int(found[1]), found[2], found[3]) if found else (None, None, None)), text)
     end = _REMEDY.search(hint)
     remedy = (end[1] or end[3]) if end else None
-    message = diag.message_primary
-    message = re.sub(r' (?:within .*|without waiting)$', f' {limit}', message) if limit else message
-    raise NotAvailable(message, diag.schema_name, diag.constraint_name, Holder(*known, text), remedy) from error
+    message = re.sub(r'(within [^"]*|without waiting)$', limit, diag.message_primary)
+    raise NotAvailable(message, diag.schema_name, diag.constraint_name, holder, remedy) from error

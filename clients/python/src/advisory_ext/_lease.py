@@ -5,7 +5,7 @@ import math
 import time
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, Iterator
 
 from ._errors import AdvisoryError, LeaseLost, is_taken, raise_if_taken
@@ -22,8 +22,8 @@ class Lease:
     """What the work gets to see of its lease.
 
     token is greater than those of all earlier holders: whatever is written outside the database is to compare it. expires_at is when the
-    server would let others have it, unless it is renewed once more. lost is set when the lease is lost, or not renewed for too long: sleep
-    by lost.wait(seconds).
+    server would let others have it, unless it is renewed once more. lost is set when the lease is lost, or not renewed for too long, and
+    at the end of the block: sleep by lost.wait(seconds).
     """
 
     token: int
@@ -31,7 +31,7 @@ class Lease:
     lost: Event
 
     def check(self) -> None:
-        """Raises LeaseLost if it is lost. Unlike the event, it also knows at once when the process was stopped."""
+        """Raises LeaseLost if it is lost, and after the block. Unlike the event, it also knows at once when the process was stopped."""
 
 
 @contextmanager
@@ -40,17 +40,20 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
     try:
         keeper.take()
         try:
-            try:
-                yield keeper
-            finally:
-                keeper.end()
-        except Exception as error:
-            if keeper.loss not in (None, error):
-                raise keeper.loss from error
+            keeper.check()
+            keeper.thread.start()
+            yield keeper
+        except BaseException as error:
+            keeper.end()
+            if keeper.loss and isinstance(error, Exception) and repr(error) != repr(keeper.error()):
+                raise keeper.error() from error
             raise
-        keeper.check()
+        keeper.end()
+        if keeper.loss:
+            raise keeper.error()
     finally:
-        keeper.disconnect(is_broken=False)
+        if keeper.line:
+            keeper.line.close()
 
 
 class Keeper(Lease):
@@ -60,34 +63,34 @@ class Keeper(Lease):
     counts from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
     """
 
-    loss: Any = None                        # why it is lost, when it is
+    loss, _failure, _due = '', '', 0.0      # why it is lost; why the last renewal failed; when the next one is due
 
     def __init__(self, connect: Any, names: tuple, options: tuple):
         self.lost = Event()
         self._connect = connect
         self._names = names
         self._options = options
-        self._line: Line | None = None
-        self._until = math.inf
-        self._losing = Lock()
+        self.line: Line | None = None
         self._done = Event()
-        self._thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
-        self._failure = ''                  # of the last renewal
+        self.thread = Thread(target=self._keep, name='advisory_ext lease', daemon=True)
 
     def is_lost(self) -> bool:
         if now() >= self._until:
             self._lose(f'no renewal has succeeded for {self._ttl:.3g} s{self._failure}')
-        return self.loss is not None
+        return self.loss != ''
 
     def check(self) -> None:
-        if self.is_lost():
-            raise self.loss
+        if self.is_lost() or self._done.is_set():
+            raise self.error()
+
+    def error(self) -> LeaseLost:
+        return LeaseLost(f'lease "{"/".join(self._names)}" is lost: {self.loss or "its block has ended"}', *self._names)
 
     def take(self) -> None:
         """Waits in several short calls: of the TTL of one that waited for long, little could be left when it returns.
 
         So it also goes on when the connection is lost meanwhile, or the server restarts or fails over. But if the server cannot be
-        reached to begin with, the error comes out.
+        reached to begin with, or is a standby, the error comes out.
         """
         ttl, timeout, owner, lock_delay = self._options
         (self._ttl, seconds), *_ = self._ask(
@@ -101,47 +104,43 @@ class Keeper(Lease):
                                    *self._names, ttl, f'{wait} ms', owner, lock_delay)
                 break
             except Exception as error:
-                if now() >= give_up or not (is_taken(error) or is_of_connection(error)):
+                if now() >= give_up or not (is_taken(error) or (
+                        it := is_of_connection(error)) and (self._failure or it[0] != '25006')):
                     raise_if_taken(error, limit)
                     raise
+                self._failure = str(error)
                 time.sleep(0 if is_taken(error) else self._ttl / 30)
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
         # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
         if answer.warnings:
             self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
-        if self.is_lost():
-            self.end()
-            self.check()
-        self._thread.start()
 
     def end(self) -> None:
         """Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends with its TTL."""
         self.is_lost()                      # as of now, not of when the server has answered
         self._done.set()
-        if self._thread.is_alive():
-            self._thread.join()             # not for longer than one answer may take
-        with suppress(Exception):
-            answer = self._ask(min(PATIENCE, self._ttl / 3),
-                               f'advisory.end_lease({NAMES}, %s::bigint)', *self._names, self.token)
-            if answer.row == (False,):
-                self._lose('it was no longer ours at the end')
-
-    def disconnect(self, is_broken: bool) -> None:
-        if self._line:
-            self._line.close(is_broken)
-        self._line = None
+        self.lost.set()                     # for threads of the work that go on
+        if self.thread.is_alive():
+            self.thread.join()             # not for longer than one answer may take
+        give_up = now() + min(PATIENCE, self._ttl / 3)
+        for is_first in (True, False):      # the connection may have died since the last renewal
+            with suppress(Exception):
+                answer = self._ask(give_up - now(), f'advisory.end_lease({NAMES}, %s::bigint)',
+                                   *self._names, self.token)
+                # The second time it says nothing: the first call may have ended it.
+                if is_first and answer.row == (False,):
+                    self._lose('it was no longer ours at the end')
+                return
 
     def _keep(self) -> None:
         """The thread. It waits for nothing that could keep it from noticing in time that the TTL is over."""
-        due = self._until - self._ttl * 2 / 3
-        while not self._done.wait(max(0.0, due - now())) and not self.is_lost():
+        while not self._done.wait(max(0.0, self._due - now())) and not self.is_lost():
             try:
                 self._renew()
-                due = self._until - self._ttl * 2 / 3
             except Exception as error:
                 self._failure = f': {error}'.rstrip()
-                due = min(now() + min(PATIENCE, self._ttl / 30), self._until)
+                self._due = min(now() + min(PATIENCE, self._ttl / 30), self._until)
 
     def _renew(self) -> None:
         answer = self._ask(min(PATIENCE, self._ttl / 3, self._until - now()),
@@ -151,28 +150,30 @@ class Keeper(Lease):
         elif answer.warnings:
             raise AdvisoryError(answer.warnings[0])
         else:
-            self._failure = ''
             self._held(answer, *answer.row)
 
     def _held(self, answer: Answer, expires_at: float) -> None:
         self.expires_at = datetime.fromtimestamp(expires_at, timezone.utc)
         self._until = answer.sent_at + self._ttl
+        self._due = answer.sent_at + self._ttl / 3
+        self._failure = ''
 
     def _lose(self, reason: str) -> None:
-        with self._losing:
-            if self.loss is None:
-                self.loss = LeaseLost(f'lease "{"/".join(self._names)}" is lost: {reason}', *self._names)
+        self.loss = self.loss or reason
         self.lost.set()
 
     def _ask(self, seconds: float, expression: str, *values: Any) -> Answer:
-        """After an error of the connection, or if no answer comes in time, the next call makes a new connection."""
-        self._line = self._line or Line(self._connect)
+        """After an error, or if no answer comes in time, the next call makes a new connection."""
+        self.line = self.line or Line(self._connect)
         try:
-            return self._line.ask(seconds, expression, *values)
+            if seconds <= 0:
+                raise AdvisoryError('it is too late to ask the server')
+            return self.line.get(self.line.send(expression, *values), seconds)
         except Exception as error:
-            if is_of_connection(error):
-                self.disconnect(is_broken=True)
+            if not is_taken(error):
+                self.line.close(is_broken=True)
+                self.line = None
             raise
         except BaseException:               # Ctrl-C
-            self._line.cancel()
+            self.line.cancel()
             raise

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import re
 import time
-from concurrent.futures import Future, TimeoutError as FutureTimeout
+from collections import namedtuple
+from concurrent.futures import Future, TimeoutError as FutureTimeout, wait
 from contextlib import suppress
 from queue import SimpleQueue
 from socket import AF_INET, SHUT_RDWR, SOCK_STREAM, fromfd, socket
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
-from ._driver import ask, collect_warnings, open_own, sqlstate
+from ._driver import ask, autocommit, collect_warnings, open_own, sqlstate
 from ._errors import AdvisoryError, TransactionPooler
 
 
@@ -19,10 +20,7 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, 'CLOCK_BOOTTIME') else time.monotonic()
 
 
-class Answer(NamedTuple):
-    row: tuple
-    sent_at: float
-    warnings: list
+Answer = namedtuple('Answer', 'row sent_at warnings')
 
 
 class Line:
@@ -34,25 +32,30 @@ class Line:
     def __init__(self, connect: Any):
         self._connect = connect
         self._questions: SimpleQueue = SimpleQueue()
-        self._connection: Any = None
+        self.connection: Any = None         # when it is open
         self._socket: socket | None = None
         self._thread = Thread(target=self._run, name='advisory_ext line', daemon=True)
         self._thread.start()
 
-    def ask(self, seconds: float, expression: str, *values: Any) -> Answer:
-        """After an error of the connection, or if no answer comes in time, close the line, and open another one."""
+    def send(self, expression: str, *values: Any) -> Future:
         answer: Future = Future()
         self._questions.put((answer, expression, values))
+        return answer
+
+    def get(self, answer: Future, seconds: float) -> Answer:
+        """After an error of the connection, or if no answer comes in time, close the line, and open another one."""
         try:
             return answer.result(max(0.0, seconds))
         except FutureTimeout:
             if answer.done():
                 return answer.result()
             raise AdvisoryError(f'the server has not answered for {seconds:.3g} s') from None
+        finally:
+            answer.cancel()     # a connection that is open at last must not ask what nobody wants to know any more
 
     def close(self, is_broken: bool = False) -> None:
         """Never waits for long. What hangs on the network then fails, and its thread ends."""
-        self._questions.put(None)
+        self._questions.put(is_broken)
         if is_broken and self._socket:
             with suppress(OSError):
                 self._socket.shutdown(SHUT_RDWR)
@@ -61,45 +64,43 @@ class Line:
 
     def cancel(self) -> None:
         """What the server is at: it would go on, and have taken what nobody wants any more. Does not wait for that."""
-        if self._connection:
-            Thread(target=self._connection.cancel, name='advisory_ext cancel', daemon=True).start()
+        if self.connection:
+            Thread(target=self.connection.cancel, name='advisory_ext cancel', daemon=True).start()
 
     def _run(self) -> None:
         question = self._questions.get()
         try:
-            with open_own(self._connect) as connection:
-                self._connection = connection
-                connection.autocommit = True
-                with fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as self._socket:
-                    warnings = collect_warnings(connection)
-                    while question is not None:
-                        answer, expression, values = question
+            with open_own(self._connect) as connection, autocommit(connection, True), \
+                    collect_warnings(connection) as warnings, \
+                    fromfd(connection.fileno(), AF_INET, SOCK_STREAM) as self._socket:
+                self.connection = connection
+                while not isinstance(question, bool):
+                    answer, *asked = question
+                    if answer.set_running_or_notify_cancel():
                         warnings.clear()
                         sent_at = now()
                         try:
-                            answer.set_result(Answer(ask(connection, expression, values), sent_at, list(warnings)))
-                        except Exception as error:
+                            answer.set_result(Answer(ask(connection, *asked), sent_at, list(warnings)))
+                        except BaseException as error:
                             answer.set_exception(error)
-                        question = self._questions.get()
-        except Exception as error:
-            if question is not None and not question[0].done():
+                    question = self._questions.get()
+                if question:
+                    connection.close()      # whoever has lent it gets it back as what it is
+        except BaseException as error:
+            if not isinstance(question, bool) and question[0].set_running_or_notify_cancel():
                 question[0].set_exception(error)            # of connecting
 
 
-def is_of_connection(error: BaseException) -> bool:
+def is_of_connection(error: BaseException) -> re.Match[str] | None:
     """Of the network, or of a server that ends, starts, has no connection left, or is a standby now."""
-    state = sqlstate(error)
-    if state:
-        return re.match('08|53|57P|25006', state) is not None
     # psycopg2 has DatabaseError itself, too.
-    names = [kind.__name__ for kind in type(error).__mro__]
-    return names[0] == 'DatabaseError' or not {'AdvisoryError', 'OSError', 'OperationalError', 'InterfaceError'}.isdisjoint(names)
+    what = sqlstate(error) or ' '.join(kind.__name__ for kind in type(error).__mro__)
+    return re.search('^(08|53|57P|25006|DatabaseE)|(Advisory|OS|Operational|Interface)Error', what)
 
 
 # ---- Whether a pooler would take a session-level lock from its holder ----------------------------
 
-ROUNDS = 5
-# Seconds for all rounds: in session mode, the second connection may have to wait for a server.
+# Seconds: in session mode, the second connection may have to wait for a server.
 PATIENCE = 1.0
 
 PROCESS = 'pg_catalog.pg_backend_pid()'
@@ -114,23 +115,25 @@ def refuse_transaction_pooler(connect: Any, connection: Any, namespace: str, nam
     """
     mine = {ask(connection, PROCESS)}
     if (connection.info.backend_pid,) not in mine and _is_shared(connect, connection, mine):
-        raise TransactionPooler('a session-level lock cannot be held behind a pooler in transaction '
-                                'mode: leave scope out for a lock of a transaction, or use lease(), '
-                                'or connect to the server itself', namespace, name)
+        raise TransactionPooler('a session-level lock cannot be held behind a pooler in '
+                                'transaction mode: leave scope out for a lock of a transaction, '
+                                'or use lease(), or connect to the server itself', namespace, name)
 
 
 def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
-    deadline = now() + PATIENCE
     other = Line(connect)
     try:
-        for _ in range(ROUNDS):
-            theirs = other.ask(deadline - now(), PROCESS).row
+        for _ in range(5):
+            theirs = other.send(PROCESS)
+            wait([theirs], PATIENCE)
             # Twice, as a pooler that hands out its servers in turn could keep in step with us.
             mine |= {ask(connection, PROCESS)} | {ask(connection, PROCESS)}
-            if len(mine) > 1 or theirs in mine:
+            # In transaction mode those who wait for a server get it in turn: who has asked before us is served before us.
+            if len(mine) == 1 and other.connection and wait([theirs], PATIENCE / 4).not_done:
+                return False
+            # If the other one cannot connect, nothing is proven, and its error comes out.
+            if len(mine) > 1 or other.get(theirs, PATIENCE).row in mine:
                 return True
         return False
-    except Exception:       # the other connection is not served: not proven, and unlock will tell
-        return len(mine) > 1
     finally:
-        other.close(is_broken=True)
+        other.close(is_broken=not theirs.done())

@@ -34,11 +34,11 @@ def in_seconds(expression: str) -> str:
 def check_name(name: Name) -> str:
     """A name as text. Ids may be numbers or UUIDs; 42 and '42' are the same name."""
     if isinstance(name, (int, UUID)) and not isinstance(name, bool):
-        return str(name)
+        return str(name if isinstance(name, UUID) else int(name))       # also of an Enum
     if not isinstance(name, str):
         raise TypeError(f'a namespace or a name is a str, an int or a UUID, not {name!r}')
     if not name or '\0' in name or re.search('[\ud800-\udfff]', name):
-        raise ValueError(f'a namespace or a name is not empty, and has neither a zero character nor half a surrogate pair: {name!r}')
+        raise ValueError(f'a name is not empty, without zero characters or lone surrogates: {name!r}')
     return name
 
 
