@@ -100,10 +100,7 @@ class Advisory {
 
     async #inSession(lent, names, take, release, work) {
         await refuseTransactionPooler(this.#pool, lent, names);
-        const slot = await take().catch((error) => {
-            lent.discard(!(error instanceof NotAvailable));     // a cancel may have come after the grant
-            throw error;
-        });
+        const slot = await take();
         const done = await outcomeOf(() => work(lent.client, slot));
         const wasOpen = lent.isInTransaction;
         if (wasOpen) {

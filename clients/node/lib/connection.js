@@ -20,7 +20,7 @@ async function lend(pool, use) {
     // the cause of the driver's error.
     const query = (what) => client.query(what).catch((error) => {
         Object.assign(error, isBroken && isBroken !== error && { cause: isBroken });
-        isBroken ||= isOfConnection(error);
+        isBroken ||= isOfConnection(error) || error.code === '57014';       // a cancel may have come after the grant
         throw error;
     });
     // ends: of transactions. The server says after each statement whether there is one.

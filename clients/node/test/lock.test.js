@@ -371,3 +371,19 @@ test('a client that is lost in the moment in which the pool lends it ends neithe
     await new Advisory(short).withLock('lock', 'lost', (client) => client.query('SELECT'));
     assert.equal(short.totalCount, 0);
 });
+
+test('session: a cancel that comes after the grant leaves no lock on a pooled client', async () => {
+    const own = makePool({ max: 1 });
+    own.on('connect', (client) => {
+        const { query } = client;
+        client.query = (what, ...rest) => {
+            const answer = query.call(client, what, ...rest);
+            return !/advisory[.]lock/.test(what.text) ? answer : answer.then(() => {
+                throw Object.assign(new Error('canceled'), { code: '57014', severity: 'ERROR' });
+            });
+        };
+    });
+    const locks = new Advisory(own);
+    await assert.rejects(locks.withLock('lock', 'granted', { scope: 'session' }, () => assert.fail('it has begun')), { code: '57014' });
+    await waitUntil('nothing is held', async () => await lockCount() === 0, 5000);
+});
