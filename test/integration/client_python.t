@@ -252,6 +252,8 @@ $candidate{$former}->says(qr/leads, token .*\n(\Q$former\E leads no more): lease
 is(starts_job(), $leader, '... and starts the jobs, and nobody else');
 $candidate{$leader}->stop('INT');
 is((leader_after($token))[0], $former, 'it ends: the first one leads again, at once');
+# An end in the moment of the grant would leave the lease.
+$candidate{$former}->says(qr/leads no more.*leads, token/s);
 $candidate{$former}->stop('INT');
 is($session->value('SELECT count(*) FROM advisory.leases'), 0, 'and in the end nobody');
 

@@ -16,9 +16,10 @@ def add_line(connection, lease, worker):
         cursor.execute('INSERT INTO report (worker, token) VALUES (%s, %s)', (worker, lease.token))
 
 
-def report_loss(lease, worker):
-    lease.lost.wait()
-    print(f'{worker}: the lease is lost', flush=True)
+def report_loss(lease, worker, has_ended):
+    lease.lost.wait()       # it is also set when the block ends
+    if not has_ended.is_set():
+        print(f'{worker}: the lease is lost', flush=True)
 
 
 def main(worker, steps, pause, ttl='30', timeout=None):
@@ -27,7 +28,8 @@ def main(worker, steps, pause, ttl='30', timeout=None):
     try:
         with advisory.lease('report', 'daily', ttl=float(ttl), timeout=timeout and float(timeout), owner=worker) as lease:
             print(f'{worker} has the lease, token {lease.token}', flush=True)
-            reporter = threading.Thread(target=report_loss, args=(lease, worker), daemon=True)
+            has_ended = threading.Event()
+            reporter = threading.Thread(target=report_loss, args=(lease, worker, has_ended), daemon=True)
             reporter.start()
             with closing(psycopg2.connect('', application_name=worker)) as connection:
                 for _ in range(int(steps)):
@@ -35,6 +37,7 @@ def main(worker, steps, pause, ttl='30', timeout=None):
                     if lease.lost.wait(float(pause)):
                         reporter.join()
                         lease.check()
+            has_ended.set()
         print(f'{worker} is done')
     except NotAvailable:
         sys.exit(f'{worker} does not begin: somebody else has the lease')

@@ -108,6 +108,15 @@ class Case(unittest.TestCase):
         self.addCleanup(stop)
         return process
 
+    def interrupt(self, process):
+        """Ctrl-C; after a while once more, as people do, since Python loses one that comes in a destructor. Returns its output."""
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=PATIENCE / 3)[0]
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            return process.communicate(timeout=PATIENCE)[0]
+
 
 class Proxy:
     """Passes on what comes for a server, until it is frozen: then the connections stay open, and nothing comes through."""

@@ -322,8 +322,7 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
             waiter = self.program(f"with advisory.lease({self.namespace!r}, 'job', ttl=300, timeout=None): pass")
             wait_until('it waits', lambda: self.sessions('work'))
             time.sleep(0.3)
-            waiter.send_signal(signal.SIGINT)
-            self.assertRegex(waiter.communicate(timeout=PATIENCE)[0], r'KeyboardInterrupt\n\Z')
+            self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
         with self.lease(timeout=10):
             pass
 

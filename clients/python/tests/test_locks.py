@@ -1,5 +1,4 @@
 """Locks, semaphores and claims."""
-import signal
 import time
 import unittest
 from contextlib import contextmanager, nullcontext
@@ -309,8 +308,7 @@ class Locks(Case):
             with self.advisory.lock(self.namespace, 'job'):
                 waiter = self.program(f"with advisory.lock({self.namespace!r}, 'job', timeout=60, scope={scope!r}): pass")
                 wait_until('it waits', self.waiters)
-                waiter.send_signal(signal.SIGINT)
-                self.assertRegex(waiter.communicate(timeout=30)[0], r'KeyboardInterrupt\n\Z')
+                self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
 
