@@ -17,7 +17,7 @@ const CLAIM = { windowStart: null, timeZone: null, client: null };
 class Advisory {
     #pool;
 
-    // pool: a pg.Pool, or any object whose connect() gives a client that has a release().
+    // pool: a pg.Pool, or any object whose connect() gives a client of pg that has a release().
     constructor(pool) {
         if (typeof pool?.connect !== 'function') {
             throw new TypeError('new Advisory(pool) needs a pg.Pool, or an object with connect()');

@@ -14,7 +14,7 @@ async function lend(pool, use) {
     const client = await new Promise((resolve, reject) => {
         const lent = (it) => { it.on('error', discard); resolve(it); };
         const callback = pool.Client && ((error, it) => error ? reject(error) : lent(it));
-        pool.connect(callback)?.then(lent).catch(reject);
+        pool.connect(callback)?.then((it) => it && lent(it)).catch(reject);
     });
     // For our own statements. If one gets no answer, the server may still do it later. What the server said when it ended the connection is
     // the cause of the driver's error.

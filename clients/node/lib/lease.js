@@ -90,7 +90,7 @@ class Keeper {
         const giveUp = now() + timeout;
         let warning, hasWaited = false;
         for (;;) {
-            const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now())));
+            const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now(), 1e9)));
             try {
                 const answer = await this.#ask(wait + PATIENCE,
                     `SELECT token::text, ${inMs('expires_at')} AS expires_at `
@@ -198,6 +198,7 @@ class Keeper {
         const connection = this.#connection;
         const answer = async () => {
             const client = await connection.client;
+            if (this.#connection !== connection) throw new AdvisoryError('it is too late to ask');
             let warning;
             // The code of a NOTICE; the severity is in the language of the server.
             const hear = ({ code, message }) => { if (code !== '00000') warning ??= message; };

@@ -2,7 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { Client } = require('pg');
+const { Client, Pool } = require('pg');
 const { AdvisoryError, LockLost, NotAvailable, TransactionPooler } = require('advisory-ext');
 const { Advisory, advisory, pool, makePool, makeNetwork, value, lockCount, waitUntil, defer, otherwise, sleep, testWith } = require('./helpers');
 
@@ -386,4 +386,18 @@ test('session: a cancel that comes after the grant leaves no lock on a pooled cl
     const locks = new Advisory(own);
     await assert.rejects(locks.withLock('lock', 'granted', { scope: 'session' }, () => assert.fail('it has begun')), { code: '57014' });
     await waitUntil('nothing is held', async () => await lockCount() === 0, 5000);
+});
+
+test('a pool with a connect() of its own gets its client back', async () => {
+    class Wrapped extends Pool {
+        async connect(callback) {
+            return super.connect(callback);
+        }
+    }
+    const wrapped = new Wrapped({ max: 1 });
+    for (let i = 0; i < 3; i++) {
+        assert.equal(await new Advisory(wrapped).withLock('lock', 'wrapped', () => i), i);
+    }
+    assert.equal(wrapped.idleCount, 1);
+    await wrapped.end();
 });

@@ -1,4 +1,5 @@
 """Locks, semaphores and claims."""
+import pickle
 import time
 import unittest
 from contextlib import contextmanager, nullcontext
@@ -311,6 +312,23 @@ class Locks(Case):
                 self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
+
+    def test_connection_is_lost_in_the_block(self):
+        """And the block does not care: nothing is committed, so the end must not look like a good one."""
+        with self.assertRaises(LockLost):
+            with self.advisory.lock(self.namespace, 'job') as connection:
+                self.ask('SELECT pg_terminate_backend(%s)', connection.info.backend_pid)
+                with self.assertRaises(driver.Error):
+                    execute(connection, 'SELECT 1')
+
+    def test_pickled(self):
+        """As on its way out of a process of a pool."""
+        mine = self.advisory.lock(self.namespace, 'job')
+        with mine, self.assertRaises(NotAvailable) as raised, self.advisory.lock(self.namespace, 'job'):
+            pass
+        copy = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual((str(copy), copy.holder, copy.remedy, copy.name),
+                         (str(raised.exception), raised.exception.holder, raised.exception.remedy, raised.exception.name))
 
     def test_cancelled_when_it_is_taken(self):
         """Before the answer is sent, which takes longer here."""

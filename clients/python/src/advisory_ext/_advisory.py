@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
 from typing import Any, Callable, ContextManager, Iterator
 
-from ._driver import IDLE, IN_ERROR, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
+from ._driver import IDLE, IN_ERROR, LOST, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
@@ -94,14 +94,15 @@ _Lock = namedtuple('_Lock', 'names take values release')
 
 
 @contextmanager
-def _in_transaction(connection: Any, lock: _Lock) -> Iterator[Any]:
-    value, at = _take(connection, lock)
+def _in_transaction(lent: Any, lock: _Lock) -> Iterator[Any]:
+    value, at = _take(lent, lock)
     yield value
-    if status(connection) == IN_ERROR:
+    if status(lent) == IN_ERROR:
         raise AdvisoryError('a statement of the work has failed: nothing is committed', *lock.names)
     # psycopg 3 forbids a commit() in there. After one of psycopg2, there may be another transaction already.
-    if status(connection) == IDLE or not is_psycopg3(connection) and ask(connection, NOW) != (at,):
-        raise LockLost('the work itself has ended the transaction that held the lock', *lock.names)
+    # One whose connection is lost would end without an error, and without a commit.
+    if status(lent) in {IDLE, LOST} or not is_psycopg3(lent) and ask(lent, NOW) != (at,):
+        raise LockLost('the transaction that held the lock has ended before the work', *lock.names)
 
 
 @contextmanager

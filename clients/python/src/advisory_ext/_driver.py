@@ -5,7 +5,7 @@ import sys
 from contextlib import closing, contextmanager, suppress
 from typing import Any, ContextManager, Iterator
 
-IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR = range(4)       # libpq's, as both drivers have them
+IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR, LOST = range(5)     # libpq's, as both drivers have them
 
 
 def is_psycopg3(connection: Any) -> bool:

@@ -28,10 +28,8 @@ class Holder(NamedTuple):
 class NotAvailable(AdvisoryError):
     """Somebody else has it, for as long as we were willing to wait. remedy is the statement that ends the holder, or None."""
 
-    def __init__(self, message: str, namespace: str, name: str, holder: Holder, remedy: str | None):
-        super().__init__(message, namespace, name)
-        self.holder = holder
-        self.remedy = remedy
+    holder: Holder
+    remedy: str | None
 
     def __str__(self) -> str:
         return '\n'.join(filter(None, (self.args[0], self.holder.text)))
@@ -68,8 +66,10 @@ def raise_if_taken(error: Any, limit: str = r'\1') -> None:
     diag = error.diag
     text, hint = diag.message_detail or '', diag.message_hint or ''
     found = _HOLDER.search(text)
-    holder = Holder(*((int(found[1]), found[2], found[3]) if found else (None, None, None)), text)
     end = _REMEDY.search(hint)
-    remedy = (end[1] or end[3]) if end else None
     message = re.sub(r'(within [^"]*|without waiting)$', limit, diag.message_primary)
-    raise NotAvailable(message, diag.schema_name, diag.constraint_name, holder, remedy) from error
+    # What its constructor needs more than the message could not be unpickled, and a pool of processes would break.
+    taken = NotAvailable(message, diag.schema_name, diag.constraint_name)
+    taken.holder = Holder(*((int(found[1]), found[2], found[3]) if found else (None, None, None)), text)
+    taken.remedy = (end[1] or end[3]) if end else None
+    raise taken from error

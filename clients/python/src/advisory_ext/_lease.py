@@ -109,7 +109,7 @@ class Keeper(Lease):
                     raise_if_taken(error, limit)
                     raise
                 self._failure = str(error)
-                time.sleep(0 if is_taken(error) else self._ttl / 30)
+                time.sleep(0 if is_taken(error) else min(1, self._ttl / 30))
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
         # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
