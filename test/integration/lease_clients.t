@@ -359,6 +359,8 @@ sub standby ($name) {
     $session->run(
         "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
     each_of { wait_until('it is so', sub { look('SHOW synchronous_standby_names') eq $name }) };
+    # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
+    $session->run('CHECKPOINT');
     return;
 }
 

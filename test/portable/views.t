@@ -210,6 +210,8 @@ $owner->run(
         $super->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
             'SELECT pg_reload_conf()');
         wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
+        # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
+        $super->run('CHECKPOINT');
     };
     $set_names->('nobody');
     my ($commit, $second) = map { there() } 1, 2;

@@ -321,6 +321,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         $look->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
             'SELECT pg_reload_conf()');
         wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
+        # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
+        $look->run('CHECKPOINT');
     };
     my ($commit, $copy, $sleep, $notify) = map { there(application => $_) } 1 .. 4;
     $set_names->('nobody');

@@ -369,6 +369,8 @@ sub synchronous ($names) {
         "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
     wait_until('the setting is known',
         sub { $primary->value('SHOW synchronous_standby_names') eq $names });
+    # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
+    $primary->run('CHECKPOINT');
     return wait_until('there is a synchronous standby', sub { $primary->value(q{SELECT count(*)
             FROM pg_stat_replication WHERE sync_state = 'sync'}) == ($names eq '*') });
 }
