@@ -19,8 +19,8 @@ my $secret = SECRET;
 my @run = (qr/^psql -f monitoring\/grants\.sql$/, qr/^psql -c "ALTER ROLE/,
     qr/prometheus-postgres-exporter/, qr/prometheus-sql-exporter/, qr/^promtool/,
     qr/^prometheus --config/,
-    qr/^:activity/m, qr/^\\watch/m, qr/^examples\/monitoring\/check_advisory\.sh/,
-    qr/^check_postgres/, qr/^ADVISORY WARNING/);
+    qr/^\\i monitoring/, qr/^:activity/m, qr/^\\watch/m,
+    qr/^examples\/monitoring\/check_advisory\.sh/, qr/^check_postgres/, qr/^ADVISORY WARNING/);
 for my $block (blocks()) {
     my ($language, $text) = @$block;
     ok(1 == (grep { $text =~ $_ } @run), "a block of $language is run: " . $text =~ s/\n.*//sr);
@@ -82,7 +82,7 @@ for my $name (@names) {
 }
 like(psql(":tree\n", PSQLRC => work_dir() . '/monitoring/psqlrc'), $shows{tree},
     'the file can be the PSQLRC');
-like(psql(block(qr/^:activity/m)), $shows{activity}, 'as the page says');
+like(psql(block(qr/^\\i /m) . block(qr/^:activity/m)), $shows{activity}, 'as the page says');
 {
     local %ENV = (%ENV, PGUSER => 'advisory_monitor');
     my $psql = Psql->new(server => { %$server, PGUSER => 'advisory_monitor' });
