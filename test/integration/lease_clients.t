@@ -355,12 +355,8 @@ for my $signal ('INT', 'TERM') {
 # ---- The wait for a synchronous standby is cancelled ---------------------------------------------
 
 sub standby ($name) {
-    my ($session) = values %look;
-    $session->run(
-        "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
+    set_standby_names((values %look)[0], $name);
     each_of { wait_until('it is so', sub { look('SHOW synchronous_standby_names') eq $name }) };
-    # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
-    $session->run('CHECKPOINT');
     return;
 }
 

@@ -206,14 +206,7 @@ $owner->run(
     $holder->finish;
     done($holder);
     $waiter->finish;
-    my $set_names = sub ($names) {
-        $super->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
-            'SELECT pg_reload_conf()');
-        wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
-        # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
-        $super->run('CHECKPOINT');
-    };
-    $set_names->('nobody');
+    set_standby_names($super, 'nobody');
     my ($commit, $second) = map { there() } 1, 2;
     $commit->start('BEGIN; CREATE TEMP TABLE written (); NOTIFY x; COMMIT');
     $super->wait_until('it waits for the standby',
@@ -223,7 +216,7 @@ $owner->run(
     is_deeply($super->rows('SELECT state, lock FROM advisory.blockers'),
         [ [ 'active, waits for SyncRep (IPC)', q(NOTIFY's commit lock) ] ],
         q(NOTIFY's commit lock));
-    $set_names->('');
+    set_standby_names($super, '');
     $_->finish for $commit, $second;
     done($waiter, $commit, $second);
 }

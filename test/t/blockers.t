@@ -317,15 +317,8 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
 # A root that itself waits, but for no session: for a standby, in the commit of a NOTIFY, too; for
 # a client that does not send its rows; or in a sleep.
 {
-    my $set_names = sub ($names) {
-        $look->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
-            'SELECT pg_reload_conf()');
-        wait_until('it is set', sub { there()->value('SHOW synchronous_standby_names') eq $names });
-        # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
-        $look->run('CHECKPOINT');
-    };
     my ($commit, $copy, $sleep, $notify) = map { there(application => $_) } 1 .. 4;
-    $set_names->('nobody');
+    set_standby_names($look, 'nobody');
     $_->run("SET deadlock_timeout = '1h'") for $commit, $copy, $sleep, $notify;
     for (\($commit, $copy, $sleep)) { $$_->run(
             'SELECT advisory.lock(\'q\', \'root ' . $$_->pid . '\')') }
@@ -355,7 +348,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     # The documents say to cancel first: that ends the statement, and the connection stays.
     $look->run('SELECT pg_cancel_backend(' . $sleep->pid . ')');
     is($sleep->finish->{state}, '57014', 'an active holder can be cancelled');
-    $set_names->('');
+    set_standby_names($look, '');
     $_->finish for $commit, $notify;
     $copy->{dbh}->pg_putcopyend;
     end_of($commit, $notify, $copy, $sleep, $nobody);

@@ -418,11 +418,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     };
     $look->run('CREATE FUNCTION take(name text) RETURNS bigint LANGUAGE sql SET synchronous_commit =
         off AS $$ SELECT token FROM advisory.lease(\'l\', name, \'1h\') $$');
-    $look->run(q(ALTER SYSTEM SET synchronous_standby_names = 'nobody'),
-        q(SELECT pg_reload_conf()));
-    wait_until('it is set', sub { other()->value('SHOW synchronous_standby_names') eq 'nobody' });
-    # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
-    $look->run('CHECKPOINT');
+    set_standby_names($look, 'nobody');
     $commits->run('SET synchronous_commit = off', 'CREATE TABLE is_asynchronous (i int)');
     $is_confirmed->('a grant in a function that sets synchronous_commit waits for the standby',
         "SELECT take('synchronous')");

@@ -365,12 +365,7 @@ sub once {
 sub ran { return $primary->value('SELECT count(*) FROM item WHERE id = 100') }
 
 sub synchronous ($names) {
-    $primary->run('SET synchronous_commit = local',
-        "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
-    wait_until('the setting is known',
-        sub { $primary->value('SHOW synchronous_standby_names') eq $names });
-    # Commits wait once the checkpointer has heard of it, too; then it does what we ask.
-    $primary->run('CHECKPOINT');
+    set_standby_names($primary->run('SET synchronous_commit = local'), $names);
     return wait_until('there is a synchronous standby', sub { $primary->value(q{SELECT count(*)
             FROM pg_stat_replication WHERE sync_state = 'sync'}) == ($names eq '*') });
 }

@@ -16,7 +16,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(create_database create_portable_database load_portable session wait_until waits
-    until_gone leave own_server median program logged processor_time stalled undisturbed_time);
+    until_gone leave own_server set_standby_names median program logged processor_time stalled
+    undisturbed_time);
 
 sub import {
     my ($class, @names) = @_;
@@ -82,6 +83,18 @@ sub wait_until {
         sleep 0.005;
     }
     return 1;
+}
+
+# Sets synchronous_standby_names, by the session of a superuser, and waits until the server heeds
+# it. Commits wait for a standby once the checkpointer has heard of it, too: then it does what we
+# ask.
+sub set_standby_names {
+    my ($session, $names) = @_;
+    $session->run("ALTER SYSTEM SET synchronous_standby_names = '$names'",
+        'SELECT pg_reload_conf()');
+    wait_until('the setting is known',
+        sub { $session->value('SHOW synchronous_standby_names') eq $names });
+    return $session->run('CHECKPOINT');
 }
 
 # Waits until the observer sees that the other session is in a lock's queue, with its timers set; or
