@@ -42,10 +42,12 @@ sub data {
     return "\$$name << EOD\n" . join('', map { join("\t", @$_) . "\n" } @rows) . "EOD\n";
 }
 
-# What the dashed line stands for, at its end.
+# A dashed line through the picture, and at its end what it stands for.
 sub same {
     my ($value, $what) = @_;
-    return qq{set label "$what" at graph 0.99, first $value right offset 0, 0.6 font ',9'\n};
+    return "set arrow from graph 0, first $value to graph 1, first $value nohead front"
+        . qq{ lc rgb '#888888' dt 2\nset label "$what" at graph 0.99, first $value right}
+        . " offset 0, 0.6 font ',9'\n";
 }
 
 sub quoted { my ($text) = @_; $text =~ s/"/'/g; return qq{"$text"} }
@@ -56,7 +58,6 @@ my @colours = ('#336791', '#e08e0b', '#7a9f35', '#a23b3b', '#7b5ea7');
 # each, with these titles.
 sub bars {
     my ($name, $title, $ylabel, $settings, $titles, @rows) = @_;
-    my $dashed = $settings =~ /set label/ ? ", 100 lc rgb '#888888' dt 2 notitle" : '';
     my $width = 1 / (@$titles + 1.5);
     my $plots = join ', ', map { sprintf q{$bars using %d:xtic(1) title "%s" lc rgb '%s'}, $_ + 2,
         $titles->[$_], $colours[$_] } 0 .. $#$titles;
@@ -72,7 +73,7 @@ set key at screen 0.5, 0.06 center horizontal font ',11'
 set bmargin at screen 0.27
 set xtics font ',11'
 $settings
-plot $plots, $values$dashed
+plot $plots, $values
 GNUPLOT
     return;
 }
@@ -140,7 +141,7 @@ set logscale x
 set ylabel "$ylabel"
 set xlabel "$xlabel"
 $settings
-plot $plots, $scale lc rgb '#888888' dt 2 notitle
+plot $plots
 GNUPLOT
     return;
 }
