@@ -3,11 +3,9 @@
 
 const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
 const { lend, outcomeOf } = require('./lib/connection');
-const { key, checkNames, checkTime, checkTimeout, inMs, withDefaults } = require('./lib/values');
+const { NAMES, key, checkNames, checkTime, checkTimeout, inMs, withDefaults } = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
-
-const NAMES = '$1::text, $2::text';
 
 // The options with their defaults.
 const HOLD = { timeout: 0, scope: 'transaction' };

@@ -3,7 +3,7 @@
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError, LeaseLost, asNotAvailable } = require('./errors');
 const { isOfConnection, openConnection, within, asTimer, outcomeOf } = require('./connection');
-const { inMs } = require('./values');
+const { NAMES, inMs } = require('./values');
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
@@ -47,8 +47,7 @@ async function withLease(pool, names, options, work) {
 // from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
 class Keeper {
     token; expiresAt;
-    #pool; #names; #options;
-    #ttl; #retry;                           // ms
+    #pool; #names; #options; #ttl; #retry;  // the last two in ms
     #connection = null;
     #until = Infinity;                      // on the monotonic clock
     #done = new AbortController();
@@ -94,7 +93,7 @@ class Keeper {
             try {
                 const answer = await this.#ask(wait + PATIENCE,
                     `SELECT token::text, ${inMs('expires_at')} AS expires_at `
-                    + 'FROM advisory.lease($1::text, $2::text, $3::interval, $4::interval, $5::text, $6::interval)',
+                    + `FROM advisory.lease(${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`,
                     [...this.#names, ttl, `${wait} ms`, owner, lockDelay]);
                 this.token = BigInt(answer.row.token);
                 this.#held(answer);
@@ -147,7 +146,7 @@ class Keeper {
 
     async #renew() {
         const answer = await this.#ask(Math.min(PATIENCE, this.#ttl / 3),
-            `SELECT ${inMs('advisory.renew_lease($1::text, $2::text, $3::bigint)')} AS expires_at`,
+            `SELECT ${inMs(`advisory.renew_lease(${NAMES}, $3::bigint)`)} AS expires_at`,
             [...this.#names, this.token]);
         if (answer.row.expires_at === null) {
             this.#lose('it was ended, or somebody else has it');
@@ -167,7 +166,7 @@ class Keeper {
         await this.#keeping;
         const giveUp = now() + Math.min(PATIENCE, this.#ttl / 3);
         const askToEnd = () => this.#ask(Math.max(1, giveUp - now()),
-            'SELECT advisory.end_lease($1::text, $2::text, $3::bigint) AS is_ended', [...this.#names, this.token]);
+            `SELECT advisory.end_lease(${NAMES}, $3::bigint) AS is_ended`, [...this.#names, this.token]);
         try {
             if (!(await askToEnd()).row.is_ended) {
                 this.#lose('it was no longer ours at the end');

@@ -28,6 +28,9 @@ function checkName(name) {
     return name;
 }
 
+// Both names of a call, as its first parameters.
+const NAMES = '$1::text, $2::text';
+
 const checkNames = (...names) => names.map(checkName);
 
 // A time as PostgreSQL reads it. A number is in milliseconds. A string has a unit, because PostgreSQL takes '5000' for seconds.
@@ -58,4 +61,4 @@ function withDefaults(options, defaults) {
     return { ...defaults, ...Object.fromEntries(given) };
 }
 
-module.exports = { key, checkNames, checkTime, checkTimeout, inMs, withDefaults };
+module.exports = { NAMES, key, checkNames, checkTime, checkTimeout, inMs, withDefaults };
