@@ -17,6 +17,9 @@ use Time::HiRes qw(time);
 
 my $PROMPT = qr/=[*!]?[#>] \z/;
 
+# Why this machine has none, or nothing: a chroot may be without /dev/pts.
+sub unavailable { return eval { IO::Pty->new } ? undef : "no terminal can be opened here" }
+
 # Besides: database, role.
 sub new {
     my ($class, %how) = @_;
