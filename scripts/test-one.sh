@@ -14,6 +14,7 @@ exec 2> >(exec sed -u 's/^/#! /')
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
+export ADVISORY_EXT_TEST=$1      # tells whose process it is that is left running
 export TEST_SECONDS=${TEST_SECONDS:-$TEST_TIMEOUT}
 export PERL5LIB=$REPOSITORY/test/t/lib:$REPOSITORY/test/integration/lib${PERL5LIB:+:$PERL5LIB}
 number=0

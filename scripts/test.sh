@@ -87,8 +87,24 @@ choose_part() {
 
 choose_files() { mapfile -t -O "${#tests[@]}" tests < <(chosen "$@"); }
 
+# Those of the tests' processes that are still there, one a line. The last ones may need a moment.
+left_running() {
+    local attempt file pid found=
+    for attempt in {1..25}; do
+        found=$(for file in /proc/[0-9]*/environ; do
+            pid=${file//[!0-9]/}
+            if grep -qszxF "ADVISORY_EXT_STAGE=$ADVISORY_EXT_STAGE" "$file" && [ -e "/proc/$pid/exe" ]; then
+                say "$pid $(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$file" | tr -d '\0'): $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+            fi
+        done 2>/dev/null)
+        [ -n "$found" ] || return 0
+        sleep 0.2
+    done
+    say "$found"
+}
+
 main() {
-    local part result status=0 passed=0 failed=0 skipped=0
+    local part result status=0 passed=0 failed=0 skipped=0 pid left
     cd "$REPOSITORY"
     for part in $PARTS; do choose_part "$part"; done
     if [ "${#tests[@]}" -eq 0 ]; then
@@ -114,6 +130,12 @@ main() {
         failed=1
         printf '\nfailed: scripts/tap.pl, exit code %s\n' "$status"
     fi
+    while read -r pid left; do
+        [ -n "$pid" ] || continue
+        kill -KILL "$pid" 2>/dev/null || true
+        failed=$((failed + 1))
+        say "failed: ${left% }, which it left running"
+    done <<<"$(left_running)"
     say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
 }
