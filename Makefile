@@ -10,7 +10,6 @@ PG_CONFIG  ?= pg_config
 # ---- Sources ----------------------------------------------------------------------------------
 MODULE_big = $(EXTENSION)
 OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
-BITCODE    = $(OBJS:.o=.bc)
 # make FAULTS=1, for tests only: the tests can make requests for memory fail.
 ifdef FAULTS
 OBJS      += test/faults/faults.o
@@ -44,7 +43,7 @@ PG_CPPFLAGS  = -Isrc -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
 SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
-EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
+EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(BUILT_FOR) output_iso
 
 # ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
 # (Debian's client package has PGXS too, but not the headers.)
@@ -52,15 +51,9 @@ PGXS   := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 HEADER := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h
 ifneq ($(and $(wildcard $(PGXS)),$(wildcard $(HEADER))),)
 
-# Bitcode is only for the server's JIT. Without the clang that the server was built with, build no bitcode.
-PGXS_GLOBAL  = $(dir $(PGXS))../Makefile.global
-pgxs_setting = $(shell sed -n 's/^$(1)[ \t]*=[ \t]*//p' $(PGXS_GLOBAL))
-ifeq ($(wildcard $(call pgxs_setting,CLANG)),)
+# Never bitcode, from which the server's JIT copies functions into its own code. PostgreSQL 15 (LLVM 14) and 17 (LLVM 19) end in an
+# assertion of LLVM over some that clang makes of C++: aliases of constructors. And a call of these functions costs more than it would save.
 override with_llvm = no
-endif
-ifeq ($(wildcard $(call pgxs_setting,LLVM_BINPATH)/llvm-lto),)
-override with_llvm = no
-endif
 
 # make install prefix=/folder: into the folders that PGXS of 18 and later says. It cannot do that itself: in Debian's the prefix changes
 # nothing, and others look for the server's headers below it.
@@ -75,12 +68,13 @@ endif
 .DEFAULT_GOAL = all
 include $(PGXS)
 
-# The rules for bitcode do not use PG_CXXFLAGS, and need dependency files of their own.
-override BITCODE_CXXFLAGS += $(CXX_DIALECT) -MMD -MP -MF $@.d
-
 # PGXS's own DOCS would put all files into one folder. A copy of the tree may be without documents.
-install: $(if $(DOCUMENTS),install-documents)
-uninstall: uninstall-documents
+install: remove-bitcode $(if $(DOCUMENTS),install-documents)
+uninstall: remove-bitcode uninstall-documents
+
+# An earlier state of this tree installed some. The server would use it with the new library.
+remove-bitcode:
+	rm -rf $(addprefix '$(DESTDIR)$(pkglibdir)/bitcode/$(EXTENSION)',/ .index.bc)
 
 document_root = $(DESTDIR)$(docdir)/$(docmoduledir)/$(EXTENSION)
 
@@ -95,7 +89,7 @@ uninstall-documents:
 	rm -f $(foreach file,$(DOCUMENTS),'$(document_root)/$(file)')
 	test ! -d '$(document_root)' || find '$(document_root)' -depth -type d -exec rmdir {} + 2>/dev/null || true
 
-.PHONY: install-documents uninstall-documents
+.PHONY: remove-bitcode install-documents uninstall-documents
 
 else
 
@@ -107,7 +101,7 @@ all install uninstall installcheck:
 	@exit 2
 
 clean:
-	rm -rf $(OBJS) $(BITCODE) $(DATA_built) $(EXTENSION).so $(EXTRA_CLEAN) results regression.diffs regression.out
+	rm -rf $(OBJS) $(DATA_built) $(EXTENSION).so $(EXTRA_CLEAN) results regression.diffs regression.out
 
 .PHONY: all install uninstall install-documents uninstall-documents installcheck clean
 endif
@@ -127,9 +121,9 @@ $(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_C
 	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT) $(WRAPPED)
 $(BUILT_FOR): FORCE
 	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || printf '%s\n' "$$BUILD_ID" > $@
-$(OBJS) $(BITCODE): $(BUILT_FOR)
+$(OBJS): $(BUILT_FOR)
 
--include $(wildcard $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d))
+-include $(wildcard $(OBJS:.o=.d))
 
 ##For the server of PG_CONFIG=/path/to/pg_config; options: CONTRIBUTING.md
 ##  make [install]        build [install]; also uninstall, installcheck, clean
@@ -182,13 +176,12 @@ dist: ## the archive for PGXN, of the last commit; its checksum
 deb: ## build Debian packages
 	@bash scripts/deb.sh
 
-# The server looks for bitcode only in its own folder.
 IMAGE_TREE = results/image-tree
 image-tree: ## the folder of an extension image for CloudNativePG
 	@test '$(or $(MAJORVERSION),0)' -ge 18 || \
 		{ echo "advisory_ext: an extension image is for PostgreSQL 18 or later: say PG_CONFIG=/path/to/pg_config" >&2; exit 2; }
 	rm -rf '$(IMAGE_TREE)'
-	$(MAKE) install DESTDIR= prefix= datadir='$(IMAGE_TREE)/share' pkglibdir='$(IMAGE_TREE)/lib' DOCUMENTS= with_llvm=no
+	$(MAKE) install DESTDIR= prefix= datadir='$(IMAGE_TREE)/share' pkglibdir='$(IMAGE_TREE)/lib' DOCUMENTS=
 	$(MKDIR_P) '$(IMAGE_TREE)/licenses/$(EXTENSION)'
 	cp LICENSE '$(IMAGE_TREE)/licenses/$(EXTENSION)/'
 	cp docker/extension/Dockerfile '$(IMAGE_TREE)/'

@@ -83,9 +83,8 @@ find_pg_config() {
     fi
 }
 
-# Runs make on this tree, for the chosen server. The options of the calling make come from the environment. No bitcode, unless they ask
-# for it: no test needs it, and it takes longer to build than the library. (test/packages/readme.sh installs and removes it.)
+# Runs make on this tree, for the chosen server. The options of the calling make come from the environment.
 run_make() {
     make --no-print-directory -C "$REPOSITORY" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" \
-        with_llvm="${with_llvm:-no}" ${CXX:+CXX="$CXX"} ${FAULTS:+FAULTS="$FAULTS"} "$@"
+        ${CXX:+CXX="$CXX"} ${FAULTS:+FAULTS="$FAULTS"} "$@"
 }

@@ -35,15 +35,27 @@ test_library() {
     expect_nothing "includes point downward only (scripts/layers.pl)" "$(perl scripts/layers.pl 2>&1 || true)"
     expect_nothing "timeouts in documents and examples have a unit (scripts/timeouts.pl)" "$(perl scripts/timeouts.pl 2>&1 || true)"
     expect_nothing "the tree says one version (scripts/meta.pl)" "$(perl scripts/meta.pl 2>&1 || true)"
+    expect_nothing "make install leaves no bitcode, not even what an earlier state has left" "$(installed_bitcode)"
     expect_nothing "make uninstall removes all that make install has installed" "$(left_by_uninstall)"
     say "1..$number"
 }
 
-# In a stage of its own. A folder that the server itself is in does not count.
+# The server's JIT would copy from it (see the Makefile).
+installed_bitcode() {
+    local stage=$server_dir/uninstall folder
+    folder=$stage$("$PG_CONFIG" --pkglibdir)/bitcode
+    mkdir -p "$folder/$EXTENSION/src"
+    touch "$folder/$EXTENSION.index.bc" "$folder/$EXTENSION/src/$EXTENSION.bc" "$folder/other.index.bc"
+    run_make install with_llvm=yes DESTDIR="$stage" >"$server_dir/install.log" 2>&1 || cat "$server_dir/install.log"
+    [ -e "$folder/other.index.bc" ] || say "other.index.bc has gone, too"
+    find "$stage" -name "*.bc" ! -name other.index.bc
+}
+
+# In the stage of installed_bitcode. A folder that the server itself is in does not count.
 left_by_uninstall() {
     local stage=$server_dir/uninstall path binaries
     binaries=$("${PG_CONFIG:-pg_config}" --bindir)
-    { run_make install DESTDIR="$stage" && run_make uninstall DESTDIR="$stage"; } >"$server_dir/uninstall.log" 2>&1 || cat "$server_dir/uninstall.log"
+    run_make uninstall DESTDIR="$stage" >"$server_dir/uninstall.log" 2>&1 || cat "$server_dir/uninstall.log"
     find "$stage" -iname "*$EXTENSION*" | sed "s|^$stage||" |
         while read -r path; do [[ $binaries/ == "$path"/* ]] || say "$path"; done
 }

@@ -31,6 +31,15 @@ keep_services_quiet() {
 
 apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
 
+# survives_jit PSQL…: calls every function and view, while the server of the version $major compiles
+# all of it: test/sql/90_jit.sql. From 18 on Debian has the compiler in a package of its own.
+survives_jit() {
+    [ -e "/usr/lib/postgresql/$major/lib/llvmjit.so" ] || apt_install "postgresql-$major-jit"
+    [ "$("$@" -XAtqc 'SET jit = on' -c 'SELECT pg_jit_available()')" = t ]
+    bash scripts/answers.sh part extension /tmp/jit test/sql/90_jit.sql
+    "$@" -Xaq </tmp/jit/sql/90_jit.sql 2>&1 | diff /tmp/jit/expected/90_jit.out -
+}
+
 # make_server MAJOR CLUSTER: everybody may connect, and only by the socket, since the machine outside
 # of the chroot may have a server at the same port.
 make_server() {

@@ -45,7 +45,8 @@ version() { sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" advisory_ext.control
 
 # ---- Use -----------------------------------------------------------------------------------------
 
-sql() { runuser -u postgres -- psql --cluster "$major/packages" -XAtq -v ON_ERROR_STOP=1 "$@"; }
+client=(runuser -u postgres -- psql --cluster "$major/packages")
+sql() { "${client[@]}" -XAtq -v ON_ERROR_STOP=1 "$@"; }
 
 creates_extension() {
     local made
@@ -116,6 +117,7 @@ check "every file is there" has_files
 check "a server starts" make_server "$major" packages
 check "CREATE EXTENSION" creates_extension
 check "a lock of one session keeps another session out" takes_locks
+check "every function and view survives the server's JIT" survives_jit "${client[@]}"
 check "the tools of the tests can be installed" bring_test_tools
 run_installcheck
 check "the package can be removed" removes

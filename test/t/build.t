@@ -38,7 +38,7 @@ sub builds {
     local @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
     delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
     my $variables = join ' ', map { "'$_'" } @variables;
-    my $make = "make -C '$directory' 'PG_CONFIG=$directory/pg_config' with_llvm=no";
+    my $make = "make -C '$directory' 'PG_CONFIG=$directory/pg_config'";
     my $said = qx{$make $variables src/base/nothing.o 2>&1};
     is($?, 0, "make @variables") or diag($said);
     return $said =~ /nothing\.cpp/ ? 1 : 0;
