@@ -47,7 +47,7 @@ run_shown() {
 IN_NAMESPACE=(unshare --fork --kill-child --pid --mount --mount-proc --)
 
 # Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so that the first
-# process of the namespace is a shell, which looks after orphans.
+# process of the namespace is a shell, which looks after orphans. With WITHOUT_TERMINALS nothing there can open one, as in a bare chroot.
 # shellcheck disable=SC2016 # expanded by the inner shell
 ENTER_CHROOT='
     root=$1
@@ -57,7 +57,7 @@ ENTER_CHROOT='
     mkdir -p "$root/dev/shm"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     mkdir -p "$root/dev/pts"
-    mount -t devpts -o ptmxmode=666 devpts "$root/dev/pts"
+    [ -n "${WITHOUT_TERMINALS:-}" ] || mount -t devpts -o ptmxmode=666 devpts "$root/dev/pts"
     chroot "$root" "$@"
     exit $?'
 
@@ -65,7 +65,7 @@ ENTER_CHROOT='
 in_chroot() {
     local prefix=$1 log=$2 root=$3 name environment=()
     shift 3
-    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT EDITION CI; do
+    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT EDITION CI ADVISORY_EXT_JIT; do
         [ -z "${!name:-}" ] || environment+=("$name=${!name}")
     done
     run_shown "$prefix" "$log" "${IN_NAMESPACE[@]}" bash -c "$ENTER_CHROOT" chroot "$root" \

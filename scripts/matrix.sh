@@ -5,13 +5,16 @@
 #   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               version's directory in there to have it made anew
-#   PROGRAMS=               with which version the real programs are tested, too (default: 18; empty: with none)
+#   PROGRAMS=                   with which version the real programs are tested, too (default: 18; empty: with none)
+#   JIT=optimize                what the servers of the second run do (see ADVISORY_EXT_JIT in scripts/server.sh; default: inline, or
+#                               with PARTS or TESTS nothing; empty: there is no second run)
 #   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
 # the present work tree in each of them runs the same `make test`, which installs what it needs by itself; with 18 it is
-# `make test-all`. A version that is not available is reported as skipped. If the tests of one version fail, the run
-# fails. The last line has the totals, and the lines before it name what failed.
+# `make test-all`. A second run repeats regress, isolation and pgtap on servers that compile every statement (JIT). A version
+# that is not available is reported as skipped. If the tests of one version fail, the run fails. The last line has the
+# totals, and the lines before it name what failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -41,6 +44,9 @@ older_of() {
 # With the newest released version, the real programs are tested, too.
 PROGRAMS=${PROGRAMS-18}
 target_of() { if [ "$1" = "$PROGRAMS" ]; then say test-all; else say test; fi; }
+
+[ -z "${PARTS:-}${TESTS:-}" ] || JIT=${JIT:-}
+JIT=${JIT-inline}
 
 # The version that is tested without a chroot: that of the server here, or else that of the Debian release.
 host_version() {
@@ -122,44 +128,60 @@ bring_older_server() {
 
 # ---- Testing ------------------------------------------------------------------------------------------
 
-test_here() {
-    local version=$1 config
-    config=$(find_pg_config) || config=/usr/lib/postgresql/$version/bin/pg_config
-    copy_tree "$work/tree"
-    run_shown "$version | " "$2" make --no-print-directory -C "$work/tree" test PG_CONFIG="$config"
+# A copy of the tree, in which both runs of a version build once.
+copy_for() {
+    if is_here "$1"; then copy_tree "$work/tree"; else copy_tree "$CACHE/$1$CHROOT_TREE"; fi
 }
 
-test_in_chroot() {
-    local version=$1 log=$2 root=$CACHE/$1
-    copy_tree "$root$CHROOT_TREE"
-    in_chroot "$version | " "$log" "$root" \
-        make --no-print-directory -C "$CHROOT_TREE" "$(target_of "$version")" PG_CONFIG="$(chroot_pg_config "$version")"
+is_here() { [ "$1" = "$(host_version)" ]; }
+
+# make_there VERSION LOG TARGET
+make_there() {
+    local version=$1 log=$2 target=$3 config
+    if is_here "$version"; then
+        config=$(find_pg_config) || config=$(chroot_pg_config "$version")
+        run_shown "$version | " "$log" make --no-print-directory -C "$work/tree" "$target" PG_CONFIG="$config"
+        return
+    fi
+    # One release is tested without terminals, as users' chroots and containers are.
+    [ "$version" != 17 ] || export WITHOUT_TERMINALS=1
+    in_chroot "$version | " "$log" "$CACHE/$version" \
+        make --no-print-directory -C "$CHROOT_TREE" "$target" PG_CONFIG="$(chroot_pg_config "$version")"
+}
+
+# run_tests NAME VERSION WHERE TARGET
+run_tests() {
+    local status=0 started=$SECONDS
+    make_there "$2" "$work/$1.log" "$4" || status=$?
+    record "$1" "$3" "$work/$1.log" "$status" "$((SECONDS - started))"
 }
 
 test_version() {
-    local version=$1 log=$work/$1.log status=0 where=here started=$SECONDS
-    if [ "$version" != "$(host_version)" ]; then
+    local version=$1 where=here
+    if ! is_here "$version"; then
         where="Debian $(release_of "$version" || true)"
         if ! obtain_chroot "$version" "$work/$version.setup"; then
             record_no_chroot "$version"
+            [ -z "$JIT" ] || record_skip "$version-jit" "as $version"
             return
         fi
         bring_older_server "$version" "$work/$version.older"
-        test_in_chroot "$version" "$log" || status=$?
-    else
-        test_here "$version" "$log" || status=$?
     fi
-    record "$version" "$where" "$log" "$status" "$((SECONDS - started))"
+    copy_for "$version"
+    run_tests "$version" "$version" "$where" "$(target_of "$version")"
+    [ -z "$JIT" ] || ADVISORY_EXT_JIT=$JIT PARTS="regress isolation pgtap" \
+        run_tests "$version-jit" "$version" "$where, all compiled: $JIT" test
 }
 
 main() {
+    local version names=()
     is_root || die "the test matrix makes chroots, and that needs root ('make test' does not)"
     VERSIONS=${VERSIONS:-$(printf '%s\n' "$(host_version)" 15 17 18 19 | sort -un | tr '\n' ' ')}
+    for version in $VERSIONS; do names+=("$version" ${JIT:+"$version-jit"}); done
     begin_runs matrix
     # shellcheck disable=SC2086 # names
     run_side_by_side test_version $VERSIONS
-    # shellcheck disable=SC2086
-    show_table "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)" $VERSIONS
+    show_table "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)" "${names[@]}"
 }
 
 main

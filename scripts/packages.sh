@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
 #
-#   scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
 #
 # The script looks for programs, files and Perl modules, not for package names, so software that was installed in
 # another way counts, too. If nothing is missing it changes nothing.
@@ -17,8 +17,8 @@ services_before=
 
 purpose=${1:-}
 case $purpose in
-    demo | test | integration | matrix | platforms | qemu | bench | plots | model | lint | sanitize | assert | dist | deb | packages) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages" ;;
+    demo | test | jit | integration | matrix | platforms | qemu | bench | plots | model | lint | sanitize | assert | dist | deb | packages) ;;
+    *) die "usage: scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -93,6 +93,14 @@ look_for_tests() {
     look_for_pgtap "$major" "$config"
 }
 
+# Debian has it in a package of its own from 18 on.
+look_for_jit() {
+    look_for_tests
+    need "postgresql-$major-jit" "compiles statements in the server" has_jit
+}
+
+has_jit() { local dir; dir=$(pg_ask "$config" --pkglibdir); [ -e "${dir:-/none}/llvmjit.so" ]; }
+
 # The real programs for the part integration. If a program is not available, its tests are skipped and say so.
 look_for_integration() {
     look_for_tests
@@ -166,7 +174,7 @@ look_for_matrix() {
 }
 
 look_for_platforms() {
-    look_for_tests
+    look_for_jit
     look_for_matrix
 }
 

@@ -2,7 +2,7 @@
 # The tests on other processors, in other encodings and with settings that change how the server works: `make test-platforms`.
 # Needs root, on a Debian machine.
 #
-#   PLATFORMS="i386 latin1"     only these of: i386 arm64 s390x latin1 euc_jp sql_ascii parallel generic preload caches
+#   PLATFORMS="i386 latin1"     only these of: i386 arm64 s390x latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized
 #   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               platform's directory in there to have it made anew
@@ -19,8 +19,8 @@ set -euo pipefail
 # shellcheck source=scripts/runs.sh
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 
-ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches"
-SLOW_TIMEOUT=3000       # seconds for each part, with qemu or without caches
+ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized"
+SLOW_TIMEOUT=3000       # seconds for each part, with qemu, without caches, or with all that is compiled optimized
 
 # ---- What the platforms are ---------------------------------------------------------------------------
 
@@ -57,6 +57,13 @@ settings_of() {
         generic)         say plan_cache_mode=force_generic_plan ;;
         preload)         say shared_preload_libraries=$EXTENSION ;;
         caches)          say debug_discard_caches=1 ;;
+    esac
+}
+
+jit_of() {
+    case $1 in
+        jit)           say inline ;;
+        jit_optimized) say optimize ;;
     esac
 }
 
@@ -105,7 +112,7 @@ test_here() {
     local name=$1 log=$2 script=test.sh
     cp -a "$work/built" "$work/$name.tree"
     [ "$name" != caches ] || script=assert.sh
-    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") \
+    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") ADVISORY_EXT_JIT=$(jit_of "$name") \
         run_shown "$name | " "$log" bash "$work/$name.tree/scripts/$script"
 }
 
@@ -115,7 +122,7 @@ test_platform() {
     local name=$1 log=$work/$1.log status=0 where started=$SECONDS
     PARTS=${PARTS:-$(parts_of "$name")}
     TESTS=${TESTS:-$(tests_of "$name")}
-    case $name in arm64 | s390x | caches) export TEST_TIMEOUT=${TEST_TIMEOUT:-$SLOW_TIMEOUT} ;; esac
+    case $name in arm64 | s390x | caches | jit_optimized) export TEST_TIMEOUT=${TEST_TIMEOUT:-$SLOW_TIMEOUT} ;; esac
     export PARTS TESTS
     if is_other_processor "$name"; then
         where="Debian $(debian_codename)"
@@ -123,7 +130,7 @@ test_platform() {
         started=$SECONDS
         test_in_platform "$name" "$log" || status=$?
     else
-        where="$(encoding_of "$name") $(settings_of "$name")"
+        where="$(encoding_of "$name") $(settings_of "$name")$(jit_of "$name")"
         test_here "$name" "$log" || status=$?
     fi
     record "$name" "$where" "$log" "$status" "$((SECONDS - started))"

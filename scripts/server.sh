@@ -20,8 +20,10 @@
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
 # With ADVISORY_EXT_ENCODING the clusters have that encoding (otherwise UTF8), and with ADVISORY_EXT_SETTINGS='name=value; name=value' all
-# servers have these settings. With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1
-# the server has a system identifier of its own; others have that of the cluster which all servers of a stage are copies of.
+# servers have these settings. With ADVISORY_EXT_JIT=inline they compile every statement, and copy into it what they have as bitcode; with
+# ADVISORY_EXT_JIT=optimize they also optimize all of that, which takes five times as long. With ADVISORY_EXT_UNDER='valgrind …' another
+# program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier of its own; others have that of the cluster
+# which all servers of a stage are copies of.
 #
 # Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
 # consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
@@ -148,7 +150,6 @@ run_under() {
 # Prints nothing but compiler warnings if the build succeeds; otherwise the log without the compiler's command lines.
 stage_extension() {
     local log=$server_dir/build.log
-    # The bitcode is for the JIT compiler only, and takes as long as the rest; `make deb` and `make install` build it.
     if ! run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
         grep -vE '^[^ ]*(g\+\+|gcc|clang)[^ ]* -' "$log" >&2 || true
         die "the extension could not be built"
@@ -189,12 +190,21 @@ server_start() {
     fi
     server_settings "$@" | as_server tee -a "$ADVISORY_EXT_DATADIR/postgresql.conf" >/dev/null
     server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
+    [ -z "${ADVISORY_EXT_JIT:-}" ] || server_compiles || die "the server cannot compile statements: it has no JIT (postgresql-NN-jit)"
 }
+
+server_compiles() { [ "$(PGOPTIONS='-c jit=on' psql -XAtc 'SELECT pg_jit_available()')" = t ]; }
 
 # These settings make the server fast, but not crash-safe.
 server_settings() {
     local setting name value everywhere
     IFS=';' read -r -a everywhere <<<"${ADVISORY_EXT_SETTINGS:-}"
+    case ${ADVISORY_EXT_JIT:-} in
+        ?*) everywhere+=(jit=on jit_above_cost=0 jit_inline_above_cost=0) ;;&
+        optimize) everywhere+=(jit_optimize_above_cost=0) ;;
+        '' | inline) ;;
+        *) die "ADVISORY_EXT_JIT is inline or optimize" ;;
+    esac
     for setting in listen_addresses= "unix_socket_directories=$PGHOST" "port=$PGPORT" \
         fsync=off full_page_writes=off autovacuum_naptime=10s timezone=UTC log_timezone=UTC \
         max_connections=100 max_prepared_transactions=10 'log_line_prefix=%m [%p] %q%u@%d/%a ' \

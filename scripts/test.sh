@@ -116,6 +116,7 @@ main() {
         *" integration "*) bash scripts/packages.sh integration ;;
         *) bash scripts/packages.sh test ;;
     esac
+    [ -z "${ADVISORY_EXT_JIT:-}" ] || bash scripts/packages.sh jit
     PG_CONFIG=$(find_pg_config) || die "found no PostgreSQL: say PG_CONFIG=/path/to/pg_config"
     server_open
     say "building for $("$PG_CONFIG" --version)"

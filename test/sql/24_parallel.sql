@@ -21,6 +21,7 @@ SELECT count(*) FROM many WHERE unmarked(i); --> 100
 SELECT advisory.unlock_all('parallel'); --> 100
 ---- The cost of a call: a query of 4,000 is not worth compiling
 SET jit = on;
+SET jit_above_cost = 100000;
 CREATE FUNCTION pg_temp.is_compiled(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -33,6 +34,7 @@ END $$;
 SELECT pg_temp.is_compiled($$ SELECT advisory.try_lock('ns', i), advisory.try_xact_lock_key(i)
     FROM generate_series(1, 4000) AS i $$); --> f
 RESET jit;
+RESET jit_above_cost;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
     WHERE locktype = 'advisory' AND datname = current_database(); --> 0
