@@ -87,16 +87,16 @@ choose_part() {
 
 choose_files() { mapfile -t -O "${#tests[@]}" tests < <(chosen "$@"); }
 
-# Those of the tests' processes that are still there, one a line. The last ones may need a moment.
+# The tests' processes that are still there, one a line: what their environment says. The last ones may need a moment.
 left_running() {
-    local attempt file pid found=
+    local attempt process found=
     for attempt in {1..25}; do
-        found=$(for file in /proc/[0-9]*/environ; do
-            pid=${file//[!0-9]/}
-            if grep -qszxF "ADVISORY_EXT_STAGE=$ADVISORY_EXT_STAGE" "$file" && [ -e "/proc/$pid/exe" ]; then
-                say "$pid $(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$file" | tr -d '\0'): $(tr '\0' ' ' <"/proc/$pid/cmdline")"
-            fi
-        done 2>/dev/null)
+        found=$(grep -lszxF "ADVISORY_EXT_STAGE=$ADVISORY_EXT_STAGE" /proc/[0-9]*/environ | while IFS= read -r process; do
+            process=${process%/environ}
+            # One that has ended, but for which nobody has waited yet, has no program any more.
+            [ ! -e "$process/exe" ] || say "${process#/proc/}" "$(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$process/environ" | tr -d '\0'):" \
+                "$(tr '\0' ' ' <"$process/cmdline")"
+        done 2>/dev/null) || true
         [ -n "$found" ] || return 0
         sleep 0.2
     done
