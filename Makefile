@@ -74,7 +74,7 @@ uninstall: remove-bitcode uninstall-documents
 
 # An earlier state of this tree installed some. The server would use it with the new library.
 remove-bitcode:
-	rm -rf $(addprefix '$(DESTDIR)$(pkglibdir)/bitcode/$(EXTENSION)',/ .index.bc)
+	rm -rf '$(DESTDIR)$(bitcodedir)/$(EXTENSION)' '$(DESTDIR)$(bitcodedir)/$(EXTENSION).index.bc'
 
 document_root = $(DESTDIR)$(docdir)/$(docmoduledir)/$(EXTENSION)
 

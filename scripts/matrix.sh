@@ -169,7 +169,7 @@ test_version() {
     fi
     copy_for "$version"
     run_tests "$version" "$version" "$where" "$(target_of "$version")"
-    [ -z "$JIT" ] || ADVISORY_EXT_JIT=$JIT PARTS="regress isolation pgtap" \
+    [ -z "$JIT" ] || ADVISORY_EXT_JIT=$JIT PARTS=${PARTS:-regress isolation pgtap} \
         run_tests "$version-jit" "$version" "$where, all compiled: $JIT" test
 }
 

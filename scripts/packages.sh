@@ -174,7 +174,7 @@ look_for_matrix() {
 }
 
 look_for_platforms() {
-    look_for_jit
+    look_for_tests
     look_for_matrix
 }
 

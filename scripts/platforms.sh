@@ -20,7 +20,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 
 ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized"
-SLOW_TIMEOUT=3000       # seconds for each part, with qemu, without caches, or with all that is compiled optimized
+SLOW_TIMEOUT=3000       # seconds for each part, with qemu or without caches
 
 # ---- What the platforms are ---------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ test_platform() {
     local name=$1 log=$work/$1.log status=0 where started=$SECONDS
     PARTS=${PARTS:-$(parts_of "$name")}
     TESTS=${TESTS:-$(tests_of "$name")}
-    case $name in arm64 | s390x | caches | jit_optimized) export TEST_TIMEOUT=${TEST_TIMEOUT:-$SLOW_TIMEOUT} ;; esac
+    case $name in arm64 | s390x | caches) export TEST_TIMEOUT=${TEST_TIMEOUT:-$SLOW_TIMEOUT} ;; esac
     export PARTS TESTS
     if is_other_processor "$name"; then
         where="Debian $(debian_codename)"

@@ -24,6 +24,8 @@ PARTS=${PARTS:-$QUICK_PARTS}
 [ "$PARTS" != all ] || PARTS="integration $QUICK_PARTS"
 TESTS=${TESTS:-}
 TEST_JOBS=${TEST_JOBS:-$((3 * $(nproc)))}
+# What is compiled and optimized takes its time.
+[ "${ADVISORY_EXT_JIT:-}" != optimize ] || TEST_TIMEOUT=${TEST_TIMEOUT:-3000}
 export TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 
 tests=()        # what scripts/tap.pl is to run
@@ -87,24 +89,30 @@ choose_part() {
 
 choose_files() { mapfile -t -O "${#tests[@]}" tests < <(chosen "$@"); }
 
-# The tests' processes that are still there, one a line: what their environment says. The last ones may need a moment.
+# The process IDs of what the tests have started and that is still there: their environment names this run. The last ones may need a
+# moment. (What has ended, but for which nobody has waited yet, has no program any more.)
 left_running() {
-    local attempt process found=
-    for attempt in {1..25}; do
-        found=$(grep -lszxF "ADVISORY_EXT_STAGE=$ADVISORY_EXT_STAGE" /proc/[0-9]*/environ | while IFS= read -r process; do
-            process=${process%/environ}
-            # One that has ended, but for which nobody has waited yet, has no program any more.
-            [ ! -e "$process/exe" ] || say "${process#/proc/}" "$(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$process/environ" | tr -d '\0'):" \
-                "$(tr '\0' ' ' <"$process/cmdline")"
-        done 2>/dev/null) || true
-        [ -n "$found" ] || return 0
+    local last=$((SECONDS + 20)) found
+    while :; do
+        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+            [ ! -e "/proc/$pid/exe" ] || say "$pid"
+        done) || true
+        if [ -z "$found" ] || [ "$SECONDS" -ge "$last" ]; then break; fi
         sleep 0.2
     done
     say "$found"
 }
 
+# end_left PID: ends it, and says which test has left it.
+end_left() {
+    local environment=/proc/$1/environ command
+    command=$(tr '\0\n' '  ' <"/proc/$1/cmdline") || return 0
+    say "failed: $(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0') left running: ${command% }"
+    kill -KILL "$1" 2>/dev/null || true
+}
+
 main() {
-    local part result status=0 passed=0 failed=0 skipped=0 pid left
+    local part result status=0 passed=0 failed=0 skipped=0 pid
     cd "$REPOSITORY"
     for part in $PARTS; do choose_part "$part"; done
     if [ "${#tests[@]}" -eq 0 ]; then
@@ -122,6 +130,7 @@ main() {
     say "building for $("$PG_CONFIG" --version)"
     server_stage
     result=$server_dir/result
+    export ADVISORY_EXT_RUN=$server_dir
     server_run perl scripts/tap.pl "$result" "$TEST_JOBS" "${tests[@]}" || status=$?
     if [ -s "$result" ]; then
         read -r passed failed skipped <"$result"
@@ -131,12 +140,10 @@ main() {
         failed=1
         printf '\nfailed: scripts/tap.pl, exit code %s\n' "$status"
     fi
-    while read -r pid left; do
-        [ -n "$pid" ] || continue
-        kill -KILL "$pid" 2>/dev/null || true
+    for pid in $(left_running); do
+        end_left "$pid"
         failed=$((failed + 1))
-        say "failed: ${left% }, which it left running"
-    done <<<"$(left_running)"
+    done
     say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
 }

@@ -31,10 +31,11 @@ keep_services_quiet() {
 
 apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
 
-# survives_jit PSQL…: calls every function and view, while the server of the version $major compiles
-# all of it: test/sql/90_jit.sql. From 18 on Debian has the compiler in a package of its own.
+# survives_jit MAJOR PSQL…: calls every function and view, while the server compiles what it can:
+# test/sql/90_jit.sql. From 18 on Debian has the compiler in a package of its own.
 survives_jit() {
-    [ -e "/usr/lib/postgresql/$major/lib/llvmjit.so" ] || apt_install "postgresql-$major-jit"
+    [ -e "/usr/lib/postgresql/$1/lib/llvmjit.so" ] || apt_install "postgresql-$1-jit"
+    shift
     [ "$("$@" -XAtqc 'SET jit = on' -c 'SELECT pg_jit_available()')" = t ]
     bash scripts/answers.sh part extension /tmp/jit test/sql/90_jit.sql
     "$@" -Xaq </tmp/jit/sql/90_jit.sql 2>&1 | diff /tmp/jit/expected/90_jit.out -

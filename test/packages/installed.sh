@@ -117,7 +117,7 @@ check "every file is there" has_files
 check "a server starts" make_server "$major" packages
 check "CREATE EXTENSION" creates_extension
 check "a lock of one session keeps another session out" takes_locks
-check "every function and view survives the server's JIT" survives_jit "${client[@]}"
+check "every function and view survives the server's JIT" survives_jit "$major" "${client[@]}"
 check "the tools of the tests can be installed" bring_test_tools
 run_installcheck
 check "the package can be removed" removes

@@ -128,7 +128,7 @@ check "the first screen ends with the error that names the holder" first_screen
 read -r lines elapsed busy </root/measured || true
 check "that is after $lines lines and $elapsed s ($busy s of processors)" is_quick
 check "in a database of one's own" follow Install sh 1
-check "every function and view survives the server's JIT" survives_jit psql -d yourdb
+check "every function and view survives the server's JIT" survives_jit "$major" psql -d yourdb
 check "activity shows the name of a lock" names_show
 check "make uninstall" make -C "$CLONE" uninstall
 check "it leaves nothing" no_files

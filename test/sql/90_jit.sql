@@ -1,6 +1,6 @@
--- The server's JIT compiles every call and every view, and copies into them what it has as bitcode.
--- (It once ended the server over this library's.) Every declaration is called, as the catalog has
--- it. No statement here may fail: the tests of the packages run this file with psql.
+-- The server's JIT compiles what it can of every call and view, and copies into it what it has as
+-- bitcode. (It once ended the server over this library's.) Every declaration is called, as the
+-- catalog has it. No statement here may fail: the tests of the packages run this file with psql.
 \pset format unaligned \pset tuples_only on
 SET client_min_messages = error;
 SET jit = on;
@@ -56,9 +56,16 @@ CREATE TEMP VIEW call AS
         AND prorettype <> 'trigger'::regtype
     GROUP BY pg_proc.oid, proname, prokind;
 
+-- New arguments need a value above.
+SELECT DISTINCT a.name, a.type::regtype
+    FROM pg_proc, unnest(proargnames, proargtypes::oid[]) WITH ORDINALITY AS a(name, type, i)
+    WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'
+        AND i <= pronargs - pronargdefaults
+EXCEPT SELECT name, type FROM argument;
+
 ---- All of them, and every view and table, with what is held
 
--- A lease from its begin to its end; then what takes, and asks; then what shows; last what releases.
+-- A lease from begin to end; then what takes, and asks; then what shows; last what releases.
 CREATE TEMP VIEW statement AS
     SELECT sql, coalesce(array_position(ARRAY['lease', 'check_lease', 'renew_lease', 'end_lease',
                'await_lease', 'break_lease'], name::text),
@@ -81,5 +88,7 @@ INSERT INTO guarded VALUES (1) RETURNING token; --> 1
 
 SELECT count(*) = 3 AS leases FROM advisory.leases WHERE namespace = 'jit'
     AND advisory.break_lease(namespace, name); --> t
+DELETE FROM advisory._claims USING argument WHERE key = advisory.key('jit', value);
+DELETE FROM advisory.fences USING argument WHERE key = advisory.key('jit', value);
 SELECT pg_advisory_unlock_all(); -->
 SELECT count(*) FROM advisory.locks WHERE namespace = 'jit'; --> 0

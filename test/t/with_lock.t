@@ -169,6 +169,10 @@ for my $wrong ([], ['a'], ['a', 'b'], ['a', 'b', '--'], ['a', '--', 'true'],
     map { [ '-E', $_, 'a', 'b', '--', 'true' ] } '', 'x', '-1', '256', '99999999999999999999') {
     is(done(@$wrong)->{code}, 64, "wrong usage: @$wrong");
 }
+for my $wrong ('0', '0.0', '-1', '5s', '0,5', '') {
+    is(end(start({ WITH_LOCK_CHECK_S => $wrong }, 'a', 'b', '--', 'true'))->{code},
+        $wrong eq '' ? 0 : 64, "WITH_LOCK_CHECK_S='$wrong'");
+}
 like(done('--help')->{out}, qr/^Usage: with_lock/, '--help');
 
 sub end_holder {
