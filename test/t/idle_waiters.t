@@ -2,7 +2,8 @@
 # Sessions that wait for a slot, and hold a slot of another semaphore, use almost no processor time,
 # however many locks there are. Their deadlock checks read only what they themselves hold and wait
 # for. The test reads the processor time of the server's processes from /proc, which has it in
-# nanoseconds.
+# nanoseconds, and compares it with that of as many sessions that only wake up once a second, too:
+# what a wake-up costs differs between machines, and with what else they do.
 use AdvisoryTest;
 use Time::HiRes qw(sleep time);
 
@@ -11,7 +12,7 @@ use constant {
     WAITERS => $ENV{ADVISORY_EXT_WAITERS} // 150,
     LOCKS   => 100_000,
     SECONDS => $ENV{ADVISORY_EXT_WAITERS} ? 20 : 4,
-    MOST    => 3,                                               # percent of one processor
+    MOST    => 1.5,                                             # times as much
 };
 
 plan skip_all => 'the kernel does not tell how long a process ran' unless -r '/proc/self/schedstat';
@@ -27,7 +28,6 @@ my $idle = $new->()->run(q(SELECT advisory.acquire('idle', 'busy', 2) FROM gener
 
 my @waiters =
     map { $new->()->run("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})") } 1 .. WAITERS;
-$_->start(q(SELECT advisory.acquire('idle', 'busy', 2))) for @waiters;
 
 sub all_wait ($count) {
     return wait_until(
@@ -51,15 +51,25 @@ sub used {
     return 100 * ($nanoseconds->() - $before) / 1e9 / (time - $from);
 }
 
+$_->start('DO $$ BEGIN LOOP PERFORM pg_sleep(1); END LOOP; END $$') for @waiters;
+sleep 2;
+my $plain = used();
+note sprintf '%.1f %% of a processor', $plain;
+for my $waiter (@waiters) {
+    $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
+    $waiter->finish;
+}
+$_->start(q(SELECT advisory.acquire('idle', 'busy', 2))) for @waiters;
 all_wait(WAITERS);
 sleep 2;
-cmp_ok(my $used = used(), '<', MOST, "@{[WAITERS]} waiters with a slot that nobody waits for");
+cmp_ok(my $used = used(), '<', MOST * $plain,
+    "@{[WAITERS]} waiters with a slot that nobody waits for");
 note sprintf '%.1f %% of a processor', $used;
 
 # Now each of them blocks another session.
 my $other = $new->()->start("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})");
 all_wait(WAITERS + 1);
-cmp_ok($used = used(), '<', MOST, 'and when somebody waits for that');
+cmp_ok($used = used(), '<', MOST * $plain, 'and when somebody waits for that');
 note sprintf '%.1f %% of a processor', $used;
 
 done_testing;
