@@ -206,7 +206,7 @@ server_settings() {
         *) die "ADVISORY_EXT_JIT is inline or optimize" ;;
     esac
     for setting in listen_addresses= "unix_socket_directories=$PGHOST" "port=$PGPORT" \
-        fsync=off full_page_writes=off autovacuum_naptime=10s timezone=UTC log_timezone=UTC \
+        fsync=off full_page_writes=off timezone=UTC log_timezone=UTC \
         max_connections=100 max_prepared_transactions=10 'log_line_prefix=%m [%p] %q%u@%d/%a ' \
         ${everywhere[@]+"${everywhere[@]}"} "$@"; do
         name=${setting%%=*} value=${setting#*=}
