@@ -8,13 +8,14 @@
 #   PROGRAMS=                   with which version the real programs are tested, too (default: 18; empty: with none)
 #   JIT=optimize                what the servers of the second run do (see ADVISORY_EXT_JIT in scripts/server.sh; default: inline, or
 #                               with PARTS or TESTS nothing; empty: there is no second run)
-#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT  as for scripts/test.sh
+#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
 # the present work tree in each of them runs the same `make test`, which installs what it needs by itself; with 18 it is
-# `make test-all`. A second run repeats regress, isolation and pgtap on servers that compile every statement (JIT). A version
-# that is not available is reported as skipped. If the tests of one version fail, the run fails. The last line has the
-# totals, and the lines before it name what failed.
+# `make test-all`. Tests that say in a line "# Runs once: …" why the server's version does not matter for them run here only.
+# A second run repeats regress, isolation and pgtap on servers that compile every statement (JIT). A version that is not
+# available is reported as skipped. If the tests of one version fail, the run fails. The last line has the totals, and the
+# lines before it name what failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -143,6 +144,7 @@ make_there() {
         run_shown "$version | " "$log" make --no-print-directory -C "$work/tree" "$target" PG_CONFIG="$config"
         return
     fi
+    export TEST_ONCE=no
     # One release is tested without terminals, as users' chroots and containers are.
     [ "$version" != 17 ] || export WITHOUT_TERMINALS=1
     in_chroot "$version | " "$log" "$CACHE/$version" \

@@ -5,7 +5,7 @@
 #
 # scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs first: …" begins
 # before the others, because it takes long. One with a line "# Runs alone: …" waits until all others have ended, and nothing runs
-# beside it.
+# beside it. From the time TEST_UNTIL on none begins any more: those that are left are skipped.
 #
 # This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
 # prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one names a failure. A test that breaks
@@ -32,6 +32,7 @@ my @alone  = @{ $order{alone} // [] };
 my @beside = map { @{ $order{$_} // [] } } qw(first beside);
 
 while (1) {
+    skip(splice(@beside), splice @alone) if $ENV{TEST_UNTIL} && time > $ENV{TEST_UNTIL};
     start(shift @beside) while @beside && $running->parsers < $jobs;
     start(shift @alone) if @alone && !$running->parsers;
     my ($parser, $test, $line) = $running->next or last;
@@ -53,6 +54,13 @@ sub order_of {
 sub start {
     my ($name) = @_;
     $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }), { name => $name, begun => time });
+    return;
+}
+
+sub skip {
+    my (@late) = @_;
+    print "skipped: $_: there is no time left for it\n" for @late;
+    $skipped += @late;
     return;
 }
 

@@ -8,7 +8,9 @@
 #                          faults needs FAULTS=1.) PARTS=all: also integration.
 #   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
-#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take
+#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT 3000)
+#   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are left are skipped, and named
+#   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's version does not matter for them
 #
 # Each *.t file and each other part has a server of its own, so they run side by side. Those that measure time say so in a line
 # "# Runs alone: …", and run one after the other when all others have ended.
@@ -24,8 +26,8 @@ PARTS=${PARTS:-$QUICK_PARTS}
 [ "$PARTS" != all ] || PARTS="integration $QUICK_PARTS"
 TESTS=${TESTS:-}
 TEST_JOBS=${TEST_JOBS:-$((3 * $(nproc)))}
-# What is compiled and optimized takes its time.
-[ "${ADVISORY_EXT_JIT:-}" != optimize ] || TEST_TIMEOUT=${TEST_TIMEOUT:-3000}
+# What is compiled takes its time.
+[ -z "${ADVISORY_EXT_JIT:-}" ] || TEST_TIMEOUT=${TEST_TIMEOUT:-3000}
 export TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 
 tests=()        # what scripts/tap.pl is to run
@@ -87,7 +89,15 @@ choose_part() {
     esac
 }
 
-choose_files() { mapfile -t -O "${#tests[@]}" tests < <(chosen "$@"); }
+choose_files() { mapfile -t -O "${#tests[@]}" tests < <(chosen "$@" | left_here); }
+
+# Of the files in standard input those that are to run with this version.
+left_here() {
+    local file
+    while IFS= read -r file; do
+        if [ "${TEST_ONCE:-}" != no ] || ! grep -q '^# Runs once: ' "$file"; then say "$file"; fi
+    done
+}
 
 # The process IDs of what the tests have started and that is still there: their environment names this run. The last ones may need a
 # moment. (What has ended, but for which nobody has waited yet, has no program any more.)

@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
 # `make demo` with the portable edition. The demo itself checks what it says.
+# Runs once: the tests of what it calls run with each version.
 use FindBin;
 use AdvisoryTest;
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # README.md's chapters "Getting started" and "Everyday patterns" with the portable edition, as a
 # reader types them who owns the database and nothing else. doc/portable.md says how they differ.
+# Runs once: the tests of what it calls run with each version.
 use AdvisoryTest;
 use Psql;
 use Readme;

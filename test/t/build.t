@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # make: objects that were built for another server, or with other flags, are built again. Two builds
 # of one server version shared objects once, and crashed on every call. And its help.
+# Runs once: no server is asked.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

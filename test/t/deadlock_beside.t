@@ -3,6 +3,7 @@
 # sessions that are not part of a deadlock. They wait for the same semaphores or for another one,
 # and some have slots. Some of them hold slots that others wait for, so their searches go as far as
 # that of the deadlocked sessions. None of them is reported as part of the deadlock.
+# Runs once: 500 sessions wait and time is measured; semaphores_deadlock.t has the deadlocks.
 use AdvisoryTest;
 use Time::HiRes qw(sleep);
 

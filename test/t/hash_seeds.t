@@ -2,6 +2,7 @@
 # Keys that a user chooses so that they collide, and a full name table, cost no more than others:
 # the hash functions are seeded, and a name that evicts another one looks at a bounded number of
 # entries. It takes servers of its own for the number of locks and names.
+# Runs once: what is measured is our own work.
 use integer;
 use AdvisoryTest;
 

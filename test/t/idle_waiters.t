@@ -4,6 +4,7 @@
 # for. The test reads the processor time of the server's processes from /proc, which has it in
 # nanoseconds, and compares it with that of as many sessions that only wake up once a second, too:
 # what a wake-up costs differs between machines, and with what else they do.
+# Runs once: what is measured is our own work.
 use AdvisoryTest;
 use Time::HiRes qw(sleep time);
 

@@ -2,6 +2,7 @@
 # scripts/meta.pl finds each file that says another version than the control file, or does not agree
 # that it is released. scripts/addresses.pl finds each address that is not that of project.conf, and
 # writes them.
+# Runs once: no server is asked.
 use strict;
 use warnings;
 use FindBin;
