@@ -16,10 +16,10 @@ major=$1
 export PGUSER=postgres PGHOST=/var/run/postgresql
 export PATH=$PATH:/usr/lib/postgresql/$major/bin
 
-# The most that it may take to the error: lines, and seconds. The seconds are those of processors,
-# since this machine may be busy.
+# The most lines that it may take to the error. All but the installation of PostgreSQL itself may
+# take as long as that: minutes of a quick machine are a quarter of an hour on a slow one. (Seconds
+# are those of processors, since this machine may be busy.)
 MOST_LINES=8
-MOST_SECONDS=180
 CLONE=/root/advisory_ext
 
 # block CHAPTER LANGUAGE NUMBER: a block of the page.
@@ -55,7 +55,7 @@ stand_for_address() {
 
 # Its output is the error.
 first_screen() {
-    local before shell statements waits line begun=$SECONDS one
+    local before shell statements waits line begun=$SECONDS one installing=0
     mapfile -t shell < <(block "Getting started" sh 1 | answered)
     mapfile -t statements < <(block "Getting started" sql 1)
     waits=$(block "Getting started" sql 2 | sed '/;/q')
@@ -67,6 +67,7 @@ first_screen() {
             "git "*) (cd "$before" && stand_for_address) ;;&
             *) eval "$line" ;;
         esac
+        case $line in *"apt install"*) times >/tmp/times && installing=$(processor_seconds) ;; esac
         # Packages start the server, but not in a chroot.
         [ -d "/etc/postgresql/$major/readme" ] || make_server "$major" readme
     done
@@ -84,7 +85,7 @@ first_screen() {
     # With the line that opens terminal 2.
     times >/tmp/times
     echo $((${#shell[@]} + ${#statements[@]} + 1 + $(wc -l <<<"$waits"))) $((SECONDS - begun)) \
-        "$(processor_seconds)" >/root/measured
+        "$(processor_seconds)" "$installing" >/root/measured
     grep -q '^DETAIL:  Process .* holds it' /tmp/two
 }
 
@@ -95,7 +96,7 @@ processor_seconds() {
         printf "%d", sum }' /tmp/times
 }
 
-is_quick() { [ "$lines" -le "$MOST_LINES" ] && [ "$busy" -le "$MOST_SECONDS" ]; }
+is_quick() { [ "$lines" -le "$MOST_LINES" ] && [ "$busy" -le $((2 * installing)) ]; }
 
 names_show() {
     local seen
@@ -125,8 +126,8 @@ from_archive() {
 keep_services_quiet
 check "README.md's section Install has two blocks" has_two_blocks
 check "the first screen ends with the error that names the holder" first_screen
-read -r lines elapsed busy </root/measured || true
-check "that is after $lines lines and $elapsed s ($busy s of processors)" is_quick
+read -r lines elapsed busy installing </root/measured || true
+check "that is after $lines lines and $elapsed s ($busy s of processors, $installing of them for PostgreSQL)" is_quick
 check "in a database of one's own" follow Install sh 1
 check "every function and view survives the server's JIT" survives_jit "$major" psql -d yourdb
 check "activity shows the name of a lock" names_show
