@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # doc/recipes.md with the portable edition: test/t/recipes.t, but for what doc/portable.md says is
 # not there.
-# Runs once: recipes.t runs with each version, and so do the tests of what the recipes call.
+# Runs once: the recipes are the same for each version, and what they call is tested with each.
 use strict;
 use warnings;
 use FindBin;

@@ -5,6 +5,7 @@
 #   WRITE=1                 where psql prints something else, write that into the page
 use utf8;
 use FindBin;
+# Runs once: the pages are the same for each version, and what they call is tested with each.
 use AdvisoryTest;
 use File::Basename qw(basename);
 use File::Spec;

@@ -3,6 +3,7 @@
 # the claims of the recipe while other sessions run it, too. test/portable/recipes.t runs it with
 # the portable edition.
 # Runs first: each recipe waits for what it shows.
+# Runs once: the recipes are the same for each version, and what they call is tested with each.
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../integration/lib";
 use AdvisoryTest;
