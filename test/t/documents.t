@@ -3,9 +3,10 @@
 #
 #   PAGES="locks views"     only these pages
 #   WRITE=1                 where psql prints something else, write that into the page
+#
+# Runs once: the pages are the same for each version, and what they call is tested with each.
 use utf8;
 use FindBin;
-# Runs once: the pages are the same for each version, and what they call is tested with each.
 use AdvisoryTest;
 use File::Basename qw(basename);
 use File::Spec;
