@@ -215,6 +215,21 @@ for my $signal (qw(TERM HUP INT QUIT USR1)) {
         "SIG$signal reaches the command, whose exit code counts");
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
 }
+# bash can lose the end of a child if a signal comes at the same time.
+for my $round (1 .. 5) {
+    my $program = start({}, 'backup', 'nightly', '--', 'perl', '-e',
+        q($SIG{USR1} = 'IGNORE'; $| = 1; print "begun\n"; select undef, undef, undef, 0.1; exit 4));
+    line_of($program);
+    my $until = time + 20;
+    my $ended = 0;
+    until ($ended || time > $until) {
+        kill 'USR1', $program->{pid};
+        sleep 0.002;
+        $ended = waitpid $program->{pid}, POSIX::WNOHANG;
+    }
+    is($ended ? $? >> 8 : 'none', 4, 'a command that ends under signals: its exit code');
+    kill 'KILL', $program->{pid} unless $ended;
+}
 for my $signal (2, 3) {
     my $program =
         start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
