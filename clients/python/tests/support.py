@@ -98,7 +98,9 @@ class Case(unittest.TestCase):
         """Another process that has advisory, connect and more; its output are lines."""
         process = subprocess.Popen(
             [sys.executable, '-u', '-c', f'from support import *\nadvisory = advisory_ext.Advisory(connect)\n{text}'],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=os.path.dirname(os.path.abspath(__file__)),
+            # Whoever runs the tests in the background lets them ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
         def stop():
             process.send_signal(signal.SIGCONT)
