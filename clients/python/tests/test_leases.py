@@ -320,8 +320,9 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
     def test_interrupted(self):
         with self.lease():
             waiter = self.program(f"with advisory.lease({self.namespace!r}, 'job', ttl=300, timeout=None): pass")
-            wait_until('it waits', lambda: self.sessions('work'))
-            time.sleep(0.3)
+            wait_until('it waits', lambda: self.ask(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'work' AND datname = current_database() "
+                "AND state = 'active' AND position('advisory.lease(' IN query) > 0"))
             self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
         with self.lease(timeout=10):
             pass
