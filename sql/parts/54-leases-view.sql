@@ -19,6 +19,26 @@ CREATE FUNCTION advisory_internal.lease_rows()
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory_internal.lease_rows() IS 'rows of advisory.leases';
 
+-- The views have no more than 10,000 leases of a role.  What somebody waits for is looked up.
+CREATE FUNCTION advisory_internal.lease_of(key bigint)
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        owner text,
+        token bigint,
+        state text,
+        ttl interval,
+        acquired_at timestamptz,
+        renewed_at timestamptz,
+        expires_at timestamptz,
+        remaining interval,
+        renewals bigint,
+        visible_key bigint,
+        lock text)
+    AS 'MODULE_PATHNAME', 'advisory_lease_of'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory_internal.lease_of(bigint) IS 'the row of advisory.leases with a key';
+
 CREATE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
            remaining, renewals

@@ -251,8 +251,28 @@ wait_for_end(int pid, Timeout timeout)
 	return true;
 }
 
+/* What a session does not hold, for a message. */
+static char *
+describe_not_held(const LockName &name, const Kind *only)
+{
+	const char *shown = display_name(name);
+
+	if (only == nullptr)
+		return psprintf("does not hold advisory lock \"%s\", nor a slot of the semaphore of that "
+						"name", shown);
+	switch (*only)
+	{
+		case Kind::semaphore:
+			return psprintf("does not have a slot of semaphore \"%s\"", shown);
+		case Kind::lease:
+			return psprintf("does not rely on lease \"%s\"", shown);
+		default:
+			return psprintf("does not hold advisory lock \"%s\"", shown);
+	}
+}
+
 bool
-terminate_holder(const LockName &name, int pid, Timeout timeout)
+terminate_holder(const LockName &name, int pid, const Kind *only, Timeout timeout)
 {
 	PGPROC	   *proc = pid > 0 ? BackendPidGetProc(pid) : nullptr;
 	bool		sent = false;
@@ -260,9 +280,8 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 	if (proc == nullptr)
 		return warn(name, psprintf("PID %d is not a PostgreSQL backend process", pid));
 	check_may_terminate(proc->roleId);
-	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
-		return warn(name, psprintf("PID %d does not hold advisory lock \"%s\", nor a slot of the "
-								   "semaphore of that name", pid, display_name(name)), nullptr,
+	if (!signal_holder(MyDatabaseId, name.key, pid, only, &sent))
+		return warn(name, psprintf("PID %d %s", pid, describe_not_held(name, only)), nullptr,
 					proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
 					psprintf("That session is in another database. To end it, connect to database "
 							 "\"%s\".", database_name(proc->databaseId)));

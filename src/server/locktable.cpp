@@ -373,6 +373,32 @@ read_all_locks(bool only_queues)
 	});
 }
 
+LockUse *
+read_lock_use()
+{
+	auto	   *use = static_cast<LockUse *>(palloc_extended(
+		sizeof(LockUse) * LOCK_TYPES * proc_count(), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		with_partition(partition, [&]() {
+			for (int i = 0; i < proc_count(); i++)
+			{
+				for (const PROCLOCK *proclock : locks_of(GetPGProcByNumber(i), partition))
+				{
+					LOCK	   *lock = proclock->tag.myLock;
+					LockUse    &of_type = use[i * LOCK_TYPES + lock->tag.locktag_type];
+
+					of_type.holders++;
+					of_type.locks += *proclocks_of(lock).begin() == proclock;
+				}
+			}
+		});
+	}
+	return use;
+}
+
 LockEntries
 read_locks(std::initializer_list<LOCKTAG> tags, int slots)
 {
@@ -399,10 +425,20 @@ any_prepared(Match matches)
 		any_held(matches, static_cast<int>(ProcGlobal->allProcCount), max_prepared_xacts);
 }
 
-bool
-has_prepared_locks()
+int
+highest_prepared_slot(Oid database, Key key)
 {
-	return any_prepared([](const LOCK *) { return true; });
+	int			highest = 0;
+
+	any_prepared([&](const LOCK *lock) {
+		DecodedTag	tag = decode_tag(lock->tag);
+
+		if (is_advisory(lock->tag) && tag.kind == Kind::semaphore && tag.database == database &&
+			tag.key == key)
+			highest = Max(highest, tag.slot);
+		return false;
+	});
+	return highest;
 }
 
 bool
@@ -512,7 +548,7 @@ wake_holders(const LOCKTAG &tag) noexcept
 }
 
 bool
-signal_holder(Oid database, Key key, int pid, bool *sent)
+signal_holder(Oid database, Key key, int pid, const Kind *only, bool *sent)
 {
 	int			signal_errno = 0;
 	auto		signal_if_same = [&](const PROCLOCK *proclock) {
@@ -523,10 +559,12 @@ signal_holder(Oid database, Key key, int pid, bool *sent)
 			signal_errno = errno;
 		return true;
 	};
-	bool		holds = any_holder(lock_tag(database, key), signal_if_same) ||
-		any_holder(lease_tag(database, key), signal_if_same);
+	auto		counts = [=](Kind kind) { return only == nullptr || *only == kind; };
+	bool		holds =
+		(counts(Kind::lock) && any_holder(lock_tag(database, key), signal_if_same)) ||
+		(counts(Kind::lease) && any_holder(lease_tag(database, key), signal_if_same));
 
-	for (int slot = 1; slot <= MAX_SLOTS && !holds; slot++)
+	for (int slot = 1; counts(Kind::semaphore) && slot <= MAX_SLOTS && !holds; slot++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		holds = any_holder(slot_tag(database, key, slot), signal_if_same);

@@ -179,6 +179,28 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_
 	return length;
 }
 
+/* Raise 22023 if a length between two windows is more than a year: its unit must be a wrong one. */
+static void
+check_at_most_a_year(const Interval *length, const char *what)
+{
+	int64		microseconds;
+
+	to_microseconds(length, &microseconds);
+	if (microseconds > 366 * USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be at most 366 days", what),
+				 errhint("A number without a unit counts seconds. "
+						 "Pass the length with its unit, such as '1 hour'.")));
+}
+
+int64
+apart_argument(FunctionCallInfo fcinfo, int arg)
+{
+	check_at_most_a_year(length_argument(fcinfo, arg, "apart", false), "apart");
+	return microseconds_argument(fcinfo, arg, "apart");
+}
+
 int64
 microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero,
 					  const char *hint)
@@ -214,26 +236,21 @@ window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every, const ch
 }
 
 /*
- * Raise 22023 for a window that is later than one window, or a year, from now: no window before it
- * could be claimed any more.
+ * Raise 22023 for a window that is later than one window from now: no window before it could be
+ * claimed any more.
  */
 static void
 check_window_is_near(TimestampTz window, const Interval *length)
 {
-	Interval	year = {};
-	Datum		ahead;
+	Datum		ahead = DirectFunctionCall2(timestamptz_pl_interval,
+											TimestampTzGetDatum(GetCurrentTimestamp()),
+											IntervalPGetDatum(length));
 
-	year.day = 366;
-	ahead = DirectFunctionCall2(interval_smaller, IntervalPGetDatum(length),
-								IntervalPGetDatum(&year));
-	ahead = DirectFunctionCall2(timestamptz_pl_interval,
-								TimestampTzGetDatum(GetCurrentTimestamp()), ahead);
 	if (window > DatumGetTimestampTz(ahead))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("window %s is too far ahead", display_window(window)),
-				 errdetail("A window can be claimed at most one window, and at most %d days, "
-						   "before it begins.", year.day)));
+				 errdetail("A window can be claimed at most one window before it begins.")));
 }
 
 TimestampTz
@@ -247,7 +264,7 @@ window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be finite", window)));
-	return start;
+	return whole_milliseconds(start);
 }
 
 WindowClaim
@@ -255,6 +272,7 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 {
 	WindowClaim claim = {length_argument(fcinfo, arg, every, false)};
 
+	check_at_most_a_year(claim.every, every);
 	/*
 	 * New data of a time zone, or another zone, can move a day by hours, so one that begins that
 	 * near the last claimed one is the same day.

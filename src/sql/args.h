@@ -83,6 +83,9 @@ int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what,
 								  bool may_be_zero = false,
 								  const char *hint = "Use days or smaller units.");
 
+/* The argument apart, in microseconds.  At most 366 days, or 22023. */
+int64		apart_argument(FunctionCallInfo fcinfo, int arg);
+
 /* A slot, or a number of slots. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
@@ -100,13 +103,13 @@ Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 TimestampTz window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							   const char *window, TimestampTz at);
 
-/* A window, which must be finite.  window is the argument's name in messages. */
+/* A window, in whole milliseconds; must be finite.  window is the argument's name in messages. */
 TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
 
 /*
  * The window of time that a call asks for: the argument after this one, or if that is null, the
- * window now (window_at_argument()).  Raises 22023 for a window that is later than one window, or a
- * year, from now.
+ * window now (window_at_argument()).  Raises 22023 for a window that is later than one window from
+ * now, and for windows of more than 366 days.
  */
 WindowClaim window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							const char *window);

@@ -7,6 +7,8 @@
 #include "sql/args.h"
 #include "views/visiblename.h"
 #include "core/claim.h"
+#include "server/backends.h"
+#include "shmem/slotlocks.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -30,7 +32,7 @@ claim(FunctionCallInfo fcinfo)
 	WindowClaim claim = {};
 
 	if (is_apart)
-		claim.distance = microseconds_argument(fcinfo, next_argument(by), "apart");
+		claim.distance = apart_argument(fcinfo, next_argument(by));
 	else
 		claim = window_argument(fcinfo, next_argument(by), "every", "window_start");
 	if (!claim_window(name, &claim, true))
@@ -66,10 +68,31 @@ shown(FunctionCallInfo fcinfo)
 	return text_datum(PG_GETARG_BOOL(1) ? text_to_cstring(PG_GETARG_TEXT_PP(0)) : HIDDEN);
 }
 
+/* holds_lock(pid, key): the lock, or a slot of the semaphore; touches one partition for each */
+static Datum
+holds_lock(FunctionCallInfo fcinfo)
+{
+	LockEntries found = read_lock_and_slots(Key{PG_GETARG_INT64(1)});
+	bool		holds = false;
+
+	for (int i = 0; i < found.count; i++)
+		holds |= found.entries[i].granted && found.entries[i].pid == PG_GETARG_INT32(0);
+	PG_RETURN_BOOL(holds);
+}
+
+/* role_here(role, role_name, server) */
+static Datum
+role_here_of_row(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_OID(role_here(PG_GETARG_OID(0), NameStr(*PG_GETARG_NAME(1)), PG_GETARG_INT64(2)));
+}
+
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
 ADVISORY_SQL_FUNCTION(advisory_shown, shown);
+ADVISORY_SQL_FUNCTION(advisory_holds_lock, holds_lock);
+ADVISORY_SQL_FUNCTION(advisory_role_here, role_here_of_row);
 
 }								/* namespace advisory */

@@ -46,7 +46,7 @@ run(FunctionCallInfo fcinfo)
 	else if (!PG_ARGISNULL(command + 7))
 		raise_invalid("time_zone must not be given without once_per");
 	else if (job.is_once)
-		job.claim.distance = microseconds_argument(fcinfo, command + 8, "apart");
+		job.claim.distance = apart_argument(fcinfo, command + 8);
 	return row_made_first<bool>(fcinfo, [&]() { return run_job(job); });
 }
 

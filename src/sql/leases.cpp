@@ -30,14 +30,16 @@ lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-/* The name of a lease.  Its lock counts for the guard of the lock table. */
+/*
+ * The name of a lease.  Its lock counts for the guard of the lock table, but only taking a lease
+ * asks the guard: who has a lease can always renew, check and end it.
+ */
 static LockName
 lease_name_argument(FunctionCallInfo fcinfo, By by)
 {
 	LockName	name = lock_argument(fcinfo, by);
 
 	check_kept_name(name, "lease");
-	check_pool_limit(name);
 	return name;
 }
 
@@ -74,6 +76,7 @@ lease(FunctionCallInfo fcinfo)
 	lease.wanted.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
 	timeout = timeout_argument(fcinfo, ttl + 1);
 
+	check_pool_limit(lease.name);
 	lease_check_can_change(awaits ? "advisory.await_lease()"
 						   : raises ? "advisory.lease()" : "advisory.try_lease()");
 	if (awaits)
@@ -133,10 +136,8 @@ check_lease(FunctionCallInfo fcinfo)
 }
 
 static void
-show_leases(ReturnSetInfo *result)
+show(ReturnSetInfo *result, const LeaseRow *leases, int count)
 {
-	int			count;
-	const LeaseRow *leases = lease_rows_read(&count);
 	TimestampTz now = GetCurrentTimestamp();
 
 	show_each(count, [&](int i) {
@@ -166,6 +167,27 @@ show_leases(ReturnSetInfo *result)
 	});
 }
 
+static void
+show_leases(ReturnSetInfo *result)
+{
+	int			count;
+	const LeaseRow *leases = lease_rows_read(&count);
+
+	show(result, leases, count);
+}
+
+/* lease_of(key): the same for one lease, however many others there are */
+static Datum
+lease_of(FunctionCallInfo fcinfo)
+{
+	const LeaseRow *lease =
+		PG_ARGISNULL(0) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(0)});
+
+	InitMaterializedSRF(fcinfo, 0);
+	show(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), lease, lease != nullptr);
+	return Datum(0);
+}
+
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
@@ -174,5 +196,6 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
 ADVISORY_SQL_FUNCTION(advisory_leases, rows_function<show_leases>);
+ADVISORY_SQL_FUNCTION(advisory_lease_of, lease_of);
 
 }								/* namespace advisory */

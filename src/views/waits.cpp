@@ -241,6 +241,62 @@ show_waits(ReturnSetInfo *result)
 	});
 }
 
+/* Are these sessions of one program: of the same role, application and client, in one database? */
+static bool
+is_same_program(const PgBackendStatus &one, const PgBackendStatus &other)
+{
+	Datum		address = client_address(one);
+	Datum		other_address = client_address(other);
+
+	if (one.st_userid != other.st_userid || one.st_databaseid != other.st_databaseid ||
+		strcmp(one.st_appname, other.st_appname) != 0)
+		return false;
+	return address == Datum(0) || other_address == Datum(0)
+		? address == other_address
+		: DatumGetBool(DirectFunctionCall2(network_eq, address, other_address));
+}
+
+/*
+ * Does the program of this idle root work in the session of this line, and wait there for the end
+ * of a transaction, or for a snapshot?
+ */
+static bool
+is_work_of(const Session &root, const Session &line, const Backends &backends)
+{
+	uint8		type = line.lock->tag.locktag_type;
+	const PgBackendStatus *idle = backends.find(session_pid(*root.lock));
+	const PgBackendStatus *working = backends.find(session_pid(*line.lock));
+
+	return (type == LOCKTAG_VIRTUALTRANSACTION || type == LOCKTAG_TRANSACTION) &&
+		idle != nullptr && working != nullptr &&
+		(idle->st_state == STATE_IDLE || idle->st_state == STATE_IDLEINTRANSACTION) &&
+		is_same_program(*idle, *working);
+}
+
+/*
+ * Find the waiters that are to be cancelled, rather than their root to be ended.  The program of the
+ * root holds a lock in that session, and works under it in another one, as migrations do.  There it
+ * waits for the transaction or the snapshot of somebody who waits for the lock, as CREATE INDEX
+ * CONCURRENTLY does.  If the root were ended, the lock would be free while its program works.
+ */
+static void
+find_hindrances(Waits *waits)
+{
+	Session    *root = nullptr;
+	ListCell   *cell;
+
+	foreach(cell, waits->trees.lines)
+	{
+		auto	   *line = static_cast<Session *>(lfirst(cell));
+
+		if (line->depth == 0)
+			root = line;
+		else if (root->above == nullptr && line->above != root &&
+				 is_work_of(*root, *line, waits->backends))
+			root->hindrance = line->above;
+	}
+}
+
 /* As in pg_stat_activity. */
 static const char *
 backend_type_of(const PgBackendStatus &backend)
@@ -256,6 +312,7 @@ show_blockers(ReturnSetInfo *result)
 {
 	Waits		waits;
 
+	find_hindrances(&waits);
 	show_each(list_length(waits.trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
 		const LockEntry &lock = *root->blocking;
@@ -288,6 +345,9 @@ show_blockers(ReturnSetInfo *result)
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
+		row.add(Int32GetDatum(root->hindrance != nullptr
+							  ? session_pid(*root->hindrance->lock) : 0),
+				root->hindrance == nullptr);
 		row.put(result);
 	});
 }

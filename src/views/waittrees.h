@@ -78,6 +78,7 @@ struct Session
 	int			waiter_count;
 	const Session *first_waiter;
 	const LockEntry *blocking;
+	const Session *hindrance;	/* set by show_blockers() */
 	const Session *counted;		/* the waiter for which this session was visited last */
 };
 

@@ -39,7 +39,8 @@ INSERT INTO expected
         ('hold_count', 'namespace text, %s', 'integer'),
         ('is_locked', 'namespace text, %s', 'boolean'),
         ('terminate_holder', 'namespace text, %s, pid integer, '
-            'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+            'timeout interval DEFAULT ''00:00:05''::interval, kind text DEFAULT NULL::text',
+            'boolean'),
         ('await_lock', 'IN namespace text, IN %s, '
             'IN timeout interval DEFAULT NULL::interval', NULL),
         ('await_lock_shared', 'IN namespace text, IN %s, '
@@ -117,8 +118,9 @@ INSERT INTO expected VALUES
     ('unlock_shared_key', 'key bigint', 'boolean'), ('holds_key', 'key bigint', 'boolean'),
     ('is_locked_key', 'key bigint', 'boolean'), ('unlock_all', 'namespace text', 'integer'),
     ('terminate_holder_key', 'key bigint, pid integer, '
-        'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+        'timeout interval DEFAULT ''00:00:05''::interval, kind text DEFAULT NULL::text', 'boolean'),
     ('terminate_blocker', 'pid integer, lock text', 'boolean'),
+    ('cancel_waiter', 'pid integer, lock text', 'boolean'),
     ('await_lock_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
         'IN label text DEFAULT NULL::text', NULL),
     ('await_lock_shared_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '

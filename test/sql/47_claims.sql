@@ -101,14 +101,11 @@ SELECT claimed <= clock_timestamp() + interval '1 min' AS "not that of tomorrow"
 -- A window far ahead is refused, because no window before it could be claimed any more.
 SELECT advisory.claim('claims', 'ahead', '1 hour', '294276-12-31 23:00+00');
 --> ERROR:  window 294276-12-31 23:00:00+00 is too far ahead
---> DETAIL:  A window can be claimed at most one window, and at most 366 days, before it begins.
-SELECT advisory.claim('claims', 'ahead', '290000 years', '200000-01-01 00:00+00');
---> ERROR:  window 200000-01-01 00:00:00+00 is too far ahead
---> DETAIL:  A window can be claimed at most one window, and at most 366 days, before it begins.
+--> DETAIL:  A window can be claimed at most one window before it begins.
 \set VERBOSITY sqlstate
 SELECT advisory.claim('claims', 'ahead', '1 hour', clock_timestamp() + interval '61 min');
 --> ERROR:  22023
-SELECT advisory.claim('claims', 'ahead', '367 days', clock_timestamp() + interval '367 days');
+SELECT advisory.claim('claims', 'ahead', '366 days', clock_timestamp() + interval '367 days');
 --> ERROR:  22023
 \set VERBOSITY default
 SELECT advisory.claim('claims', 'ahead', '1 month',
@@ -320,7 +317,26 @@ SELECT advisory.claim('claims', 'a', '1 year 2 days');
 --> ERROR:  every must not have months or years
 --> DETAIL:  Months and years differ in length.
 --> HINT:  Give the window itself as window_start, such as date_trunc('month', now() + interval '1 minute', 'UTC').
-SELECT advisory.claim('claims', 'a', '2147483647 days'); --> ERROR:  every is out of range
+SELECT advisory.claim('claims', 'a', '2147483647 days');
+--> ERROR:  every must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+-- An hour in nanoseconds, as a driver may send it.
+SELECT advisory.claim('claims', 'a', '3600000000000');
+--> ERROR:  every must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+SELECT advisory.claim('claims', 'a', '367 days', clock_timestamp());
+--> ERROR:  every must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+SELECT advisory.claim_apart('claims', 'a', '3600000000000');
+--> ERROR:  apart must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+CALL advisory.run('claims', 'a', 'SELECT 1', once_per => '3600000000000');
+--> ERROR:  once_per must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+CALL advisory.run('claims', 'a', 'SELECT 1', apart => '366 days 1 us');
+--> ERROR:  apart must be at most 366 days
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
+SELECT advisory.claim_apart('claims', 'a year', '366 days') IS NOT NULL AS a_year; --> t
 SELECT advisory.claim('claims', 'a', '1 hour', 'infinity'); --> ERROR:  window_start must be finite
 SELECT advisory.claim('claims', 'a', '1 hour', '-infinity'); --> ERROR:  window_start must be finite
 SELECT advisory.claim('claims', repeat('x', 1025), '1 hour');
@@ -343,6 +359,15 @@ SELECT advisory.unclaim('claims', 'a', '2026-01-01 14:00+00') AS not_the_last,
        advisory.unclaim('claims', 'a', '2026-01-01 15:00+00'); --> f|f|t
 SELECT last_window, claimed_at, claimed_by, finished_at FROM advisory.claims WHERE name = 'a';
 --> 2026-01-01 14:00:00+00|||
+-- Many drivers keep milliseconds of a time, and give them back.
+SELECT advisory.unclaim('claims', 'driver', date_trunc('milliseconds', claimed)) AS unclaimed,
+       claimed = date_trunc('milliseconds', claimed) AS whole
+FROM advisory.claim_apart('claims', 'driver', '1 hour') AS claimed; --> t|t
+SELECT advisory.claim('claims', 'driver window', '1 hour', '2026-01-01 15:00:00.123456+00')
+    AS claimed,
+    advisory.claim('claims', 'driver window', '1 hour', '2026-01-01 15:00:00.123789+00') AS same,
+    advisory.unclaim('claims', 'driver window', '2026-01-01 15:00:00.123456+00') AS unclaimed;
+--> 2026-01-01 15:00:00.123+00||t
 SELECT advisory.unclaim('claims', 'a', '2026-01-01 15:00+00') AS once_more,
     advisory.unclaim('claims', 'a', '2026-01-01 14:00+00') AS the_one_before; --> f|f
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 14:00+00') AS earlier; -->

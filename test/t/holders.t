@@ -43,7 +43,8 @@ for my $case (
     $look->wait_until('it waits', 'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted
         AND wait_start IS NOT NULL', $waiter->pid);
     is_deeply([ $look->column($looks) ], [$pid], '... which shows the holder while others wait');
-    is($ends, "SELECT advisory.terminate_holder" . substr($call, 0, -1) . ", $pid)",
+    is($ends, "SELECT advisory.terminate_holder" . substr($call, 0, -1)
+        . ", $pid, kind => '" . ($wants =~ /acquire/ ? 'semaphore' : 'lock') . "')",
         '... and how to end it');
     $look->shows($ends, 1, '... which ends it');
     $waiter->finish;

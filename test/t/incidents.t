@@ -249,7 +249,7 @@ for my $edition (qw(extension portable)) {
         my $next = waiter('prisma', 'SELECT pg_advisory_lock(72707369)');
         my $pid = $migration->pid;
         hangs("$edition: a stuck migration", [qr/^lock +\| .*Prisma Migrate/m,
-                qr/terminate_holder_key\(72707369, $pid\);/], $next);
+                qr/terminate_holder_key\(72707369, $pid, kind => 'lock'\);/], $next);
     }
     next if $is_portable;
     {
