@@ -250,6 +250,18 @@ for my $signal (2, 3) {
     pass('... until it ends');
 }
 {
+    my $program = start({ WITH_LOCK_CHECK_S => '0.2' }, 'backup', 'nightly', '--', 'sh', '-c',
+        'echo $$ $PPID; exec sleep 60');
+    my ($command, $runner) = line_of($program) =~ /(\d+)/g;
+    kill 'KILL', $runner;
+    waitpid $program->{pid}, 0;
+    is($? >> 8, 137, 'when who waits for the command is killed, with_lock says so');
+    ok(is_locked('backup', 'nightly'), '... and the command has the lock');
+    kill 'TERM', $command;
+    wait_until('the lock is free', sub { !is_locked('backup', 'nightly') }, 10);
+    pass('... until it ends');
+}
+{
     my $end = done('backup', 'nightly', '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!');
     is($end->{code}, 0, 'a command that leaves a process running');
     $look->wait_until('the connection is closed', q(SELECT count(*) = 0 FROM pg_stat_activity
