@@ -75,8 +75,8 @@ as_server($new, 'initdb', "--pgdata=$upgraded->{ADVISORY_EXT_DATADIR}", '--usern
     # alike.
     $to >= 18 && $from < 18 ? '--no-data-checksums' : ());
 as_server($new, 'sh', '-c',
-    'pg_upgrade --no-sync -b "$1" -B "$2" -d "$3" -D "$4" -s "$PWD" -U postgres >upgrade.log 2>&1 || { cat '
-        . 'upgrade.log; exit 1; }', 'sh',
+    'pg_upgrade --no-sync -b "$1" -B "$2" -d "$3" -D "$4" -s "$PWD" -U postgres >upgrade.log 2>&1 '
+        . '|| { cat upgrade.log; exit 1; }', 'sh',
     $old->{PG_BINDIR}, $new->{PG_BINDIR}, $old->{ADVISORY_EXT_DATADIR},
     $upgraded->{ADVISORY_EXT_DATADIR});
 pass("pg_upgrade from PostgreSQL $from to $to");
