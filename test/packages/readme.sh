@@ -16,10 +16,12 @@ major=$1
 export PGUSER=postgres PGHOST=/var/run/postgresql
 export PATH=$PATH:/usr/lib/postgresql/$major/bin
 
-# The most lines that it may take to the error. All but the installation of PostgreSQL itself may
-# take as long as that: minutes of a quick machine are a quarter of an hour on a slow one. (Seconds
-# are those of processors, since this machine may be busy.)
+# The most that it may take to the error: lines, and seconds. The seconds are those of processors,
+# since this machine may be busy. A machine is slow on which the installation of PostgreSQL itself
+# takes a minute of them; there, all the rest may take one and a half times as long as that.
 MOST_LINES=8
+MOST_SECONDS=180
+SLOW_SECONDS=60
 CLONE=/root/advisory_ext
 
 # block CHAPTER LANGUAGE NUMBER: a block of the page.
@@ -96,7 +98,11 @@ processor_seconds() {
         printf "%d", sum }' /tmp/times
 }
 
-is_quick() { [ "$lines" -le "$MOST_LINES" ] && [ "$busy" -le $((2 * installing)) ]; }
+is_quick() {
+    local most=$MOST_SECONDS
+    [ "$installing" -le "$SLOW_SECONDS" ] || most=$((installing * 5 / 2))
+    [ "$lines" -le "$MOST_LINES" ] && [ "$busy" -le "$most" ]
+}
 
 names_show() {
     local seen
