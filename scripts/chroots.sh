@@ -65,7 +65,8 @@ ENTER_CHROOT='
 in_chroot() {
     local prefix=$1 log=$2 root=$3 name environment=()
     shift 3
-    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT TEST_UNTIL TEST_ONCE EDITION CI ADVISORY_EXT_JIT; do
+    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT TEST_UNTIL TEST_TWICE TEST_ONCE EDITION CI \
+        ADVISORY_EXT_JIT; do
         [ -z "${!name:-}" ] || environment+=("$name=${!name}")
     done
     run_shown "$prefix" "$log" "${IN_NAMESPACE[@]}" bash -c "$ENTER_CHROOT" chroot "$root" \

@@ -8,7 +8,7 @@
 #   PROGRAMS=                   with which version the real programs are tested, too (default: 18; empty: with none)
 #   JIT=optimize                what the servers of the second run do (see ADVISORY_EXT_JIT in scripts/server.sh; default: inline, or
 #                               with PARTS or TESTS nothing; empty: there is no second run)
-#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL  as for scripts/test.sh
+#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL, TEST_TWICE  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
 # the present work tree in each of them runs the same `make test`, which installs what it needs by itself; with 18 it is

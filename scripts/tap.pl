@@ -5,7 +5,9 @@
 #
 # scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs first: …" begins
 # before the others, because it takes long. One with a line "# Runs alone: …" waits until all others have ended, and nothing runs
-# beside it. From the time TEST_UNTIL on none begins any more: those that are left are skipped.
+# beside it. From the time TEST_UNTIL on none begins any more: those that are left are skipped. With TEST_TWICE=yes a test that has
+# failed is run once more, alone, when all others have ended: on a machine that is busy, some that measure time fail beside others.
+# What has failed first is named all the same.
 #
 # This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
 # prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one names a failure. A test that breaks
@@ -25,6 +27,7 @@ $| = 1;
 my @runner = (qw(setpriv --pdeathsig TERM -- bash), dirname($0) . '/test-one.sh');
 
 my ($passed, $failed, $skipped, @failures) = (0, 0, 0);
+my @again;      # those that are to be run once more
 my $running = TAP::Parser::Multiplexer->new;
 my %order;
 push @{ $order{ order_of($_) } }, $_ for @tests;
@@ -35,6 +38,7 @@ while (1) {
     skip(splice(@beside), splice @alone) if $ENV{TEST_UNTIL} && time > $ENV{TEST_UNTIL};
     start(shift @beside) while @beside && $running->parsers < $jobs;
     start(shift @alone) if @alone && !$running->parsers;
+    start(@{ shift @again }) if @again && !$running->parsers;
     my ($parser, $test, $line) = $running->next or last;
     if   ($line) { hear($test, $line) }
     else         { finish($test, $parser) }
@@ -51,10 +55,17 @@ sub order_of {
     return (map { /^# Runs (alone|first)\b/ } <$file>)[0] // 'beside';
 }
 
+# With a second argument it is run once more: why it has failed before.
 sub start {
-    my ($name) = @_;
-    $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }), { name => $name, begun => time });
+    my ($name, $before) = @_;
+    $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }), { name => $name, begun => time, before => $before });
     return;
+}
+
+# There are five minutes more for that than for tests to begin.
+sub may_run_again {
+    my ($test) = @_;
+    return ($ENV{TEST_TWICE} // '') eq 'yes' && !$test->{before} && (!$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 300);
 }
 
 sub skip {
@@ -84,13 +95,18 @@ sub finish {
         if !@wrong && ($parser->has_problems || $parser->parse_errors);
     push @wrong, 'it ran nothing' if !@wrong && !$parser->skip_all && !$parser->tests_run;
     push @{ $test->{remarks} }, 'skipped: ' . $parser->skip_all if $parser->skip_all;
+    my @shown = @{ $test->{@wrong ? 'said' : 'remarks'} // [] };
+    printf "%-6s %6.1f s  %s\n", @wrong ? 'FAILED' : 'ok', time - $test->{begun}, $test->{name};
+    print map { "    $_\n" } @shown, map { "FAILED: $_" } @wrong;
+    if (@wrong && may_run_again($test)) {
+        push @again, [ $test->{name}, \@wrong ];
+        return;
+    }
+    print map { "failed beside others, passed alone: $test->{name}: $_\n" } @{ $test->{before} // [] } unless @wrong;
     $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);
     $passed  += grep { !$aside{$_} } $parser->passed;
     $failed  += @wrong;
     push @failures, map { "$test->{name}: $_" } @wrong;
-    my @shown = @{ $test->{@wrong ? 'said' : 'remarks'} // [] };
-    printf "%-6s %6.1f s  %s\n", @wrong ? 'FAILED' : 'ok', time - $test->{begun}, $test->{name};
-    print map { "    $_\n" } @shown, map { "FAILED: $_" } @wrong;
     return;
 }
 

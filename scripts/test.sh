@@ -10,6 +10,7 @@
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
 #   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT 3000)
 #   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are left are skipped, and named
+#   TEST_TWICE=yes         a test that fails is run once more, alone; what failed first is named
 #   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's version does not matter for them
 #
 # Each *.t file and each other part has a server of its own, so they run side by side. Those that measure time say so in a line
