@@ -168,6 +168,18 @@ client_address(const PgBackendStatus &backend)
 	return DirectFunctionCall1(inet_in, CStringGetDatum(host));
 }
 
+int64
+server_identifier() noexcept
+{
+	return static_cast<int64>(GetSystemIdentifier());
+}
+
+Oid
+role_here(Oid role, const char *name, int64 server)
+{
+	return server == server_identifier() ? role : get_role_oid(name, true);
+}
+
 char *
 role_name(Oid role)
 {

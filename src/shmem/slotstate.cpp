@@ -254,8 +254,12 @@ attach_slot_state(SemaphoreState *state, Key key, int slots)
 		return true;
 	if (all_sessions() != nullptr && has_semaphores() && !shared_is_short())
 		shared_attempt([&]() { attach(state, key, slots); });
-	if (state->slots < slots && slots > SLOTS_PER_WORD && attached_root != nullptr)
-		pg_atomic_write_u32(&attached_root->unknown_slots, 1);
+	if (slots > SLOTS_PER_WORD && attached_root != nullptr &&
+		state->is_short != (state->slots < slots))
+	{
+		state->is_short = !state->is_short;
+		pg_atomic_fetch_add_u32(&attached_root->unknown_slots, state->is_short ? 1 : -1);
+	}
 	return state->slots >= slots;
 }
 
@@ -264,6 +268,8 @@ detach_slot_state(SemaphoreState *state) noexcept
 {
 	if (state->shared != nullptr && pg_atomic_fetch_sub_u32(&state->shared->attached, 1) == 1)
 		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
+	if (state->is_short)
+		pg_atomic_fetch_sub_u32(&attached_root->unknown_slots, 1);
 	*state = {};
 }
 

@@ -35,6 +35,7 @@ struct SemaphoreState
 {
 	struct SharedState *shared;
 	int			slots;			/* that it sees, a power of 4 times 64 */
+	bool		is_short;		/* there was no room for slots that this session may use */
 	struct SlotWord *blocks[SLOT_BLOCKS];
 };
 

@@ -241,6 +241,42 @@ show_waits(ReturnSetInfo *result)
 	});
 }
 
+/*
+ * The waiter that is to be cancelled, rather than this root to be ended; null if there is none.
+ * The program of the root is idle there with the lock, and works under it in another session, as
+ * migrations do: of the same role and application, in the same database.  That one waits for the
+ * snapshot of somebody who waits for the lock, as CREATE INDEX CONCURRENTLY does.  If the root were
+ * ended, the lock would be free while its program works.
+ */
+static const Session *
+find_hindrance(const Session &root, const Waits &waits)
+{
+	const PgBackendStatus *idle = waits.backends.find(session_pid(*root.blocking));
+	const Session *top = nullptr;
+
+	if (idle == nullptr ||
+		(idle->st_state != STATE_IDLE && idle->st_state != STATE_IDLEINTRANSACTION))
+		return nullptr;
+	for (int i = 0; i < list_length(waits.trees.lines); i++)
+	{
+		const Session &line = waits.trees.line(i);
+
+		if (line.depth == 0)
+			top = &line;
+		if (top != &root || line.depth < 2 ||
+			line.lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION)
+			continue;
+
+		const PgBackendStatus *working = waits.backends.find(session_pid(*line.lock));
+
+		if (working != nullptr && working->st_userid == idle->st_userid &&
+			working->st_databaseid == idle->st_databaseid &&
+			strcmp(working->st_appname, idle->st_appname) == 0)
+			return line.above;
+	}
+	return nullptr;
+}
+
 /* As in pg_stat_activity. */
 static const char *
 backend_type_of(const PgBackendStatus &backend)
@@ -258,6 +294,7 @@ show_blockers(ReturnSetInfo *result)
 
 	show_each(list_length(waits.trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
+		const Session *hindrance = find_hindrance(*root, waits);
 		const LockEntry &lock = *root->blocking;
 		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
 		DecodedTag	tag = decode_tag(lock.tag);
@@ -288,6 +325,8 @@ show_blockers(ReturnSetInfo *result)
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
+		row.add(Int32GetDatum(hindrance != nullptr ? session_pid(*hindrance->lock) : 0),
+				hindrance == nullptr);
 		row.put(result);
 	});
 }

@@ -119,7 +119,7 @@ sub killing ($driver) {
 my %killed = map { $_ => killing($_) } 'psycopg', 'psycopg2';
 passes("$_, server killed", 6, $killed{$_}) for sort keys %killed;
 passes("$_, leases", 14, $leases{$_}) for sort keys %leases;
-passes($_, 35, $others{$_}) for sort keys %others;
+passes($_, 37, $others{$_}) for sort keys %others;
 
 # ---- Examples ------------------------------------------------------------------------------------
 

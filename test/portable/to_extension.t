@@ -109,7 +109,9 @@ for my $slots ('NULL', 2) {
 
 # ---- It is done ----------------------------------------------------------------------------------
 
-my $claims = $owner->rows('TABLE advisory._claims');
+my $CLAIMS = q(SELECT key, namespace, name, last_window, window_before, claimed_at, claimed_by,
+    role, role_name, finished_at, every, pid FROM advisory._claims);
+my $claims = $owner->rows($CLAIMS);
 my $LEASES = q(SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at,
     expires_at, renewals FROM advisory.leases ORDER BY name);
 my $token = $owner->value(q(SELECT token FROM advisory.lease('move', 'held', '1 hour',
@@ -176,7 +178,7 @@ $plain_job->returns(1, 'a job has run to its end');
 $other->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'),
     0, 'and all of that is released');
 
-is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
+is_deeply($owner->rows($CLAIMS), $claims, 'claims are there');
 is_deeply([ $owner->rows($LEASES)->[0], $owner->rows($LEASES)->[1][4] ],
     [ $leases->[0], 'restarted' ], 'leases are there, with the times that are left to them');
 $owner->shows("SELECT advisory.check_lease('move', 'held', $token)", 1,

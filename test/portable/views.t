@@ -114,7 +114,8 @@ $owner->run(
     is_deeply($look->rows('SELECT pid, who, state, lock, waiters, longest_wait IS NOT NULL, remedy
             FROM advisory.blockers'),
         [ [ $h, 'views_owner@holder', undef, 'billing/invoice:42', 3, 1,
-            "SELECT advisory.terminate_holder('billing', 'invoice:42', $h);" ] ], 'blockers');
+            "SELECT advisory.terminate_holder('billing', 'invoice:42', $h, kind => 'lock');" ] ],
+        'blockers');
     is_deeply($owner->rows('SELECT lock, pid, state, blocked_by FROM advisory.activity'),
         [ [ 'billing/invoice:42', $f, undef, $h ], [ '777', $l, undef, $m ],
         [ 'billing/invoice:42', $h, 'idle in transaction', undef ],
@@ -243,7 +244,8 @@ $owner->run(
         [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef, 2 ] ],
         'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
-        [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
+        [ map { [ $_, 2,
+            "SELECT advisory.terminate_holder('mail', 'smtp', $_, kind => 'semaphore');" ] } @held ],
         'every slot is in the way');
     like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
         qr{holds\ slot\ 1\ of\ mail/smtp\ .*\n
@@ -285,7 +287,8 @@ $owner->run(
     my $tree = $super->rows('SELECT * FROM advisory.wait_tree()');
     is(scalar @$tree, 14, 'wait_tree() shows all');
     is_deeply($super->rows('SELECT waiters, remedy FROM advisory.blockers'),
-        [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid . ');' ] ],
+        [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid
+            . q{, kind => 'lock');} ] ],
         'blockers counts all; a lock without a name');
     done($holder);
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;

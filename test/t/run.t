@@ -541,7 +541,8 @@ waits($look, $two, $APART);
 my $before = $look->value('SELECT clock_timestamp()');
 $gate->run(q{SELECT advisory.unlock('jobs', 'apart')});
 $two->returns(1, 'apart: it runs');
-$look->shows(q{SELECT last_window > ?, last_window = claimed_at, finished_at > claimed_at
+$look->shows(q{SELECT claimed_at > ?, last_window = date_trunc('milliseconds', claimed_at),
+        finished_at > claimed_at
     FROM advisory.claims WHERE name = 'apart'}, '1|1|1', '... from when it has waited', $before);
 $result = $two->query($APART);
 is($result->{value}, 0, '... once');
