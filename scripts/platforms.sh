@@ -6,7 +6,7 @@
 #   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               platform's directory in there to have it made anew
-#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT  as for scripts/test.sh
+#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL, TEST_TWICE  as for scripts/test.sh
 #
 # i386, arm64 and s390x are chroots of this machine's Debian release, with its PostgreSQL; qemu runs what this processor cannot. i386 has
 # Datums of 4 bytes, s390x is big-endian. All other platforms are servers of this machine. The last line has the totals, and the lines

@@ -58,14 +58,16 @@ sub order_of {
 # With a second argument it is run once more: why it has failed before.
 sub start {
     my ($name, $before) = @_;
-    $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }), { name => $name, begun => time, before => $before });
+    $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }),
+        { name => $name, begun => time, before => $before });
     return;
 }
 
 # There are five minutes more for that than for tests to begin.
 sub may_run_again {
     my ($test) = @_;
-    return ($ENV{TEST_TWICE} // '') eq 'yes' && !$test->{before} && (!$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 300);
+    return 0 if ($ENV{TEST_TWICE} // '') ne 'yes' || $test->{before};
+    return !$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 300;
 }
 
 sub skip {
@@ -102,7 +104,8 @@ sub finish {
         push @again, [ $test->{name}, \@wrong ];
         return;
     }
-    print map { "failed beside others, passed alone: $test->{name}: $_\n" } @{ $test->{before} // [] } unless @wrong;
+    print map { "failed beside others, passed alone: $test->{name}: $_\n" }
+        @wrong ? () : @{ $test->{before} // [] };
     $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);
     $passed  += grep { !$aside{$_} } $parser->passed;
     $failed  += @wrong;
