@@ -114,7 +114,7 @@ for my $edition ('extension', 'portable') {
     for my $group (@groups) {
         my $database = "${edition}_$group->[0]";
         $look->run("CREATE DATABASE $database TEMPLATE $edition");
-        push @{ $running{$edition} }, run_tests($database, {}, @$group);
+        push @{ $running{$edition} }, in_turn(run_tests($database, {}, @$group));
     }
 }
 for my $edition (sort keys %running) {

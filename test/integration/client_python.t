@@ -100,7 +100,7 @@ sub passes ($what, $least, $program) {
 }
 
 # Those of leases mostly wait.
-my %leases = map { $_ => $tests{$_}->(['test_leases']) } sort keys %tests;
+my %leases = map { $_ => in_turn($tests{$_}->(['test_leases'])) } sort keys %tests;
 my %others = map { $_ => $tests{$_}->([qw(test_values test_locks test_pooler test_readme)]) }
     sort keys %tests;
 
@@ -116,7 +116,7 @@ sub killing ($driver) {
         'test_server_killed');
 }
 
-my %killed = map { $_ => killing($_) } 'psycopg', 'psycopg2';
+my %killed = map { $_ => in_turn(killing($_)) } 'psycopg', 'psycopg2';
 passes("$_, server killed", 6, $killed{$_}) for sort keys %killed;
 passes("$_, leases", 14, $leases{$_}) for sort keys %leases;
 passes($_, 35, $others{$_}) for sort keys %others;

@@ -9,7 +9,7 @@ use Programs;
 use Test::More;
 
 our @EXPORT =
-    qw(launch launch_as_owner launch_node run_program java scratch wait_for waiting_pid);
+    qw(launch launch_as_owner launch_node run_program in_turn java scratch wait_for waiting_pid);
 
 my @launched;
 my $count = 0;
@@ -55,6 +55,13 @@ sub launch_as_owner (@command) {
 sub launch_node (@program) {
     my %environment = ref $program[0] ? %{ shift @program } : ();
     return launch({ NODE_PATH => node_modules(), %environment }, 'node', @program);
+}
+
+# A program that measures time, and that others may run beside: waits for its end first if this
+# test has failed before and is run once more, alone (see scripts/tap.pl). Returns it.
+sub in_turn ($program) {
+    $program->finish if $ENV{TEST_ALONE};
+    return $program;
 }
 
 # Runs it to its end: what it wrote, and its exit code (128 and the signal, if one ended it).
