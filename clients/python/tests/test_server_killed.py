@@ -88,13 +88,16 @@ class ServerKilled(Case):
         self.assertGreater(waiter(), lease.token)
 
     def test_lease_is_over(self):
-        with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 1.5 s: .*connect'):
-            with self.advisory.lease(self.namespace, 'job', ttl=1.5) as lease:
-                self.kill()
-                killed = time.monotonic()       # no renewal succeeds any more
-                lease.lost.wait(PATIENCE)
-                held = time.monotonic() - killed
-        self.start()
+        try:
+            # A busy machine may take so long to say that nobody listens there that it counts as no answer.
+            with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 1.5 s: .*(connect|not answered)'):
+                with self.advisory.lease(self.namespace, 'job', ttl=1.5) as lease:
+                    self.kill()
+                    killed = time.monotonic()       # no renewal succeeds any more
+                    lease.lost.wait(PATIENCE)
+                    held = time.monotonic() - killed
+        finally:
+            self.start()
         self.assertLess(held, 1.5 + 0.7)
 
     def test_unconfirmed(self):
