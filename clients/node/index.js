@@ -3,13 +3,16 @@
 
 const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
 const { lend, outcomeOf } = require('./lib/connection');
-const { NAMES, key, checkNames, checkTime, checkTimeout, inMs, withDefaults } = require('./lib/values');
+const { NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults } = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
 
 // The options with their defaults.
 const HOLD = { timeout: 0, scope: 'transaction' };
 const LEASE = { ttl: null, timeout: 0, owner: null, lockDelay: 0 };
+const NOW = 'extract(epoch FROM pg_catalog.now())::text';    // when the present transaction began; in every time zone the same
+const PATIENCE = 10000;     // ms for a connection of the pool without a timeout; with one, that, but not less than
+const CONNECTING = 1000;    // this: a new connection takes its time
 const CLAIM = { windowStart: null, timeZone: null, client: null };
 
 class Advisory {
@@ -30,8 +33,8 @@ class Advisory {
     async withLock(namespace, name, ...rest) {
         const [{ timeout, scope, shared }, work] = split(rest, { ...HOLD, shared: false });
         const mode = shared ? '_shared' : '';
-        return this.#hold(scope, checkNames(namespace, name), {
-            take: [`${xact(scope)}lock${mode}(${NAMES}, $3::interval)`, checkTimeout(timeout)],
+        return this.#hold(scope, checkNames(namespace, name), checkTimeout(timeout), {
+            take: (limit) => [`${taking(scope, 'lock')}${mode}(${NAMES}, $3::interval)`, limit],
             release: () => [`unlock${mode}(${NAMES})`],
         }, (client) => work(client));
     }
@@ -39,8 +42,8 @@ class Advisory {
     // The same with one of so many slots: work(client, slot), with slot from 1 on.
     async withSlot(namespace, name, slots, ...rest) {
         const [{ timeout, scope }, work] = split(rest, HOLD);
-        return this.#hold(scope, checkNames(namespace, name), {
-            take: [`${xact(scope)}acquire(${NAMES}, $3::integer, $4::interval)`, slots, checkTimeout(timeout)],
+        return this.#hold(scope, checkNames(namespace, name), checkTimeout(timeout), {
+            take: (limit) => [`${taking(scope, 'acquire')}(${NAMES}, $3::integer, $4::interval)`, slots, limit],
             release: (slot) => [`release(${NAMES}, $3::integer)`, slot],
         }, work);
     }
@@ -62,35 +65,49 @@ class Advisory {
         const { windowStart, timeZone, client } = withDefaults(options, CLAIM);
         const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
         const claimed = `advisory.claim(${NAMES}, $3::interval, $4::timestamptz, $5::text)`;
-        const ask = (connection) => call(connection, inMs(claimed), values);
-        const began = await (client ? ask(client) : lend(this.#pool, ask));
+        const ask = (connection) => call(connection, `SELECT ${inMs(claimed)}`, values);
+        const [began] = await (client ? ask(client) : lend(this.#pool, ask, PATIENCE));
         return began === null ? null : new Date(Number(began));
     }
 
-    // Both ways of holding: take and release are a routine with its values after the names.
-    async #hold(scope, names, { take, release }, work) {
+    // Both ways of holding: take and release are a routine with its values after the names. What the wait for a connection took of the
+    // timeout, the wait for the lock no longer has.
+    async #hold(scope, names, timeout, { take, release }, work) {
+        const ms = timeout === null ? Infinity : msOf(timeout);
+        const start = performance.now();
         return lend(this.#pool, (lent) => {
-            const ask = ([text, ...more]) => call(lent, `advisory.${text}`, [...names, ...more]);
-            const takeIt = () => ask(take).catch((error) => { throw asNotAvailable(error); });
+            // The limit in a message is the whole of it.
+            const limit = ms > 0 && ms < Infinity ? ` within ${ms} ms` : '$&';
+            const ask = (verb, [text, ...more]) => call(lent, `${verb} advisory.${text}`, [...names, ...more])
+                .catch((error) => { throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit)); });
+            const [text, ...more] = take(ms < Infinity ? checkTimeout(Math.max(0, ms - performance.now() + start)) : timeout);
+            // Where transactions are REPEATABLE READ by default, nothing but a function can wait.
+            const takeForSession = () => ask('CALL', [text, ...more]).catch((error) => error.code === '25001' && !lent.isInTransaction
+                ? ask('SELECT', [text.replace('await_', ''), ...more]) : Promise.reject(error));
             return scope === 'session'
-                ? this.#inSession(lent, names, takeIt, (slot) => ask(release(slot)), work)
-                : this.#inTransaction(lent, names, takeIt, work);
-        });
+                ? this.#inSession(lent, names, takeForSession, (slot) => ask('SELECT', release(slot)), work)
+                : this.#inTransaction(lent, names, () => ask('SELECT', [`${text}, ${NOW}`, ...more]), work);
+        }, ms > 0 ? Math.max(ms, CONNECTING) : PATIENCE);
     }
 
     async #inTransaction(lent, names, take, work) {
         await lent.query('BEGIN');
-        lent.ends = 0;
-        const done = await outcomeOf(async () => work(lent.client, await take()));
+        let begun;
+        const done = await outcomeOf(async () => {
+            const [slot, now] = await take();
+            begun = now;
+            return work(lent.client, slot);
+        });
         if (done.status === 'rejected') {
             await lent.query('ROLLBACK').catch(lent.discard);
             throw done.reason;
         }
+        const [last] = await call(lent, `SELECT ${NOW}`).catch(() => [begun]);      // if a statement has failed, COMMIT says so
         const { command } = await lent.query('COMMIT');
         if (command === 'ROLLBACK') {
             throw new AdvisoryError('a statement of the work has failed: nothing is committed', names);
         }
-        if (lent.ends > 1) {
+        if (last !== begun) {
             throw new LockLost('the work itself has ended the transaction that held the lock', names);
         }
         return done.value;
@@ -98,13 +115,13 @@ class Advisory {
 
     async #inSession(lent, names, take, release, work) {
         await refuseTransactionPooler(this.#pool, lent, names);
-        const slot = await take();
+        const [slot] = await take();
         const done = await outcomeOf(() => work(lent.client, slot));
         const wasOpen = lent.isInTransaction;
         if (wasOpen) {
             lent.query('ROLLBACK').catch(lent.discard);     // before the lock is free
         }
-        const { value: wasHeld, reason: cause } = await outcomeOf(() => release(slot));
+        const { value: [wasHeld] = [], reason: cause } = await outcomeOf(() => release(slot));
         if (!wasHeld) {
             lent.discard();     // its session ends, and with it what it still holds
         }
@@ -130,17 +147,19 @@ function split([first, second], defaults) {
     return [withDefaults(options ?? {}, defaults), work];
 }
 
-function xact(scope) {
+// The routine that takes a lock or slot. In session scope a procedure, which waits without a snapshot: a function would be in the way of
+// what the work of its holder may be, such as CREATE INDEX CONCURRENTLY.
+function taking(scope, what) {
     if (scope !== 'transaction' && scope !== 'session') {
         throw new TypeError(`scope is 'transaction' or 'session', not ${JSON.stringify(scope)}`);
     }
-    return scope === 'transaction' ? 'xact_' : '';
+    return `${scope === 'transaction' ? 'xact' : 'await'}_${what}`;
 }
 
-// The value of an expression. Without a name for the statement, which old poolers could not carry.
-async function call(client, expression, values) {
-    const { rows } = await client.query({ text: `SELECT ${expression}`, values, rowMode: 'array' });
-    return rows[0][0];
+// The row that a statement returns. Without a name for the statement, which old poolers could not carry.
+async function call(client, text, values) {
+    const { rows } = await client.query({ text, values, rowMode: 'array' });
+    return rows[0] ?? [];
 }
 
 module.exports = { Advisory, key, AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler };

@@ -321,7 +321,7 @@ public class Calls {
                     says(what, server.getDetail(), "Process " + holder + " of role ");
                     says(what, server.getDetail(), "application \"watcher\"");
                     says(what, server.getHint(),
-                        "advisory.terminate_holder('jdbc', 'taken', " + holder + ")");
+                        "advisory.terminate_holder('jdbc', 'taken', " + holder + ", kind => 'lock')");
                 }
                 letGo();
                 report(what + "nothing is held", held(), keys());

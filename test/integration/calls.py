@@ -156,7 +156,7 @@ def fails_as_a_program_expects():
                     for part, text in (
                             (f'Process {holder} of role', diag.message_detail),
                             ('application "watcher"', diag.message_detail),
-                            (f"advisory.terminate_holder('py', 'taken', {holder})",
+                            (f"advisory.terminate_holder('py', 'taken', {holder}, kind => 'lock')",
                              diag.message_hint)):
                         report(f'{function} says {part}', part in text, True)
                 connection.rollback()

@@ -10,7 +10,7 @@ use PgBouncer;
 use Programs;
 
 # Without empty lines and comments.
-use constant { MOST_LINES => 500, TESTS => 102, SESSION_POOL => 5 };
+use constant { MOST_LINES => 500, TESTS => 108, SESSION_POOL => 5 };
 
 my $modules = node_modules() or plan skip_all => 'there is no Node with node-postgres here';
 my $source = "$FindBin::Bin/../../clients/node";

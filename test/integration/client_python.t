@@ -104,7 +104,7 @@ my %leases = map { $_ => in_turn($tests{$_}->(['test_leases'])) } sort keys %tes
 passes("$_, leases", 14, $leases{$_}) for sort keys %leases;
 my %others = map { $_ => $tests{$_}->([qw(test_values test_locks test_pooler test_readme)]) }
     sort keys %tests;
-passes($_, 35, $others{$_}) for sort keys %others;
+passes($_, 39, $others{$_}) for sort keys %others;
 
 # A server of its own for each, which it kills.
 sub killing ($driver) {

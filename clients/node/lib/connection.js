@@ -7,14 +7,19 @@ const { AdvisoryError } = require('./errors');
 const isOfConnection = (it) => !it.severity || /^(08|53|57P|25006|25P0[34])/.test(it.code);
 
 // Lends a client of the pool. One that is broken, has been discarded, or has a transaction does not go back, and its session ends.
-async function lend(pool, use) {
+// patience: ms to wait for it; when those who have all clients wait for a further one each, nobody would ever get one.
+async function lend(pool, use, patience = Infinity) {
     let isBroken = false;
     const discard = (why = true) => { isBroken ||= why; };
     // By pg's callback: an error that comes before a promise goes on would have no listener, and end the process.
-    const client = await new Promise((resolve, reject) => {
+    const coming = new Promise((resolve, reject) => {
         const lent = (it) => { it.on('error', discard); resolve(it); };
         const callback = pool.Client && ((error, it) => error ? reject(error) : lent(it));
         pool.connect(callback)?.then((it) => it && lent(it)).catch(reject);
+    });
+    const client = await within(patience, coming, 'the pool has had no free connection').catch((error) => {
+        coming.then((it) => it.off('error', discard).release(), () => {});
+        throw error;
     });
     // For our own statements. If one gets no answer, the server may still do it later. What the server said when it ended the connection is
     // the cause of the driver's error.
@@ -23,12 +28,9 @@ async function lend(pool, use) {
         isBroken ||= isOfConnection(error) || error.code === '57014';       // a cancel may have come after the grant
         throw error;
     });
-    // ends: of transactions. The server says after each statement whether there is one.
-    const lent = { client, query, discard, isInTransaction: false, ends: 0 };
-    const hear = ({ status }) => {
-        lent.isInTransaction = status !== 'I';
-        lent.ends += status === 'I';
-    };
+    // The server says after each statement whether there is a transaction.
+    const lent = { client, query, discard, isInTransaction: false };
+    const hear = ({ status }) => { lent.isInTransaction = status !== 'I'; };
     client.connection?.on('readyForQuery', hear);
     try {
         return await use(lent);
@@ -64,10 +66,11 @@ function openConnection(pool) {
 }
 
 // What the promise gives, or an error if it takes longer than so many milliseconds.
-async function within(ms, promise) {
+async function within(ms, promise, what = 'the server has not answered') {
+    if (ms === Infinity) return promise;
     const timer = new AbortController();
     const late = sleep(asTimer(ms), undefined, { signal: timer.signal }).then(() => {
-        throw new AdvisoryError(`the server has not answered for ${Math.round(ms)} ms`);
+        throw new AdvisoryError(`${what} for ${Math.round(ms)} ms`);
     });
     return Promise.race([promise, late]).finally(() => timer.abort());
 }

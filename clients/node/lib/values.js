@@ -47,6 +47,13 @@ function checkTime(value, what) {
 // The same where null means: no limit.
 const checkTimeout = (value) => value === null ? null : checkTime(value, 'timeout');
 
+// What such a time is in milliseconds; Infinity if only the server can tell.
+function msOf(time) {
+    let ms = 0;
+    const add = (_, count, unit) => { ms += count * { ms: 1, s: 1000, min: 60000, h: 3600000, d: 86400000 }[unit]; return ''; };
+    return time.replace(/(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)[a-z]*\s*/g, add).trim() === '' ? ms : Infinity;
+}
+
 // An interval or a point in time of SQL as a number of milliseconds.
 const inMs = (expression) => `1000 * extract(epoch FROM ${expression})::float8`;
 
@@ -61,4 +68,4 @@ function withDefaults(options, defaults) {
     return { ...defaults, ...Object.fromEntries(given) };
 }
 
-module.exports = { NAMES, key, checkNames, checkTime, checkTimeout, inMs, withDefaults };
+module.exports = { NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults };

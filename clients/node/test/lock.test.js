@@ -8,6 +8,9 @@ const { Advisory, advisory, pool, makePool, makeNetwork, value, lockCount, waitU
 
 const pidOf = async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
 const SCOPES = ['transaction', 'session'];
+// await_lock() of the portable edition waits for no lock.
+const WAITERS = `pg_stat_activity WHERE datname = current_database() AND state = 'active'
+    AND query ~ '^(SELECT|CALL) advisory[.](xact|await)_' AND clock_timestamp() > query_start + interval '50 ms'`;
 
 test.before(() => pool.query('CREATE TABLE IF NOT EXISTS lock_test (what text, n int DEFAULT 0)'));
 
@@ -34,7 +37,7 @@ for (const scope of SCOPES) {
         assert.equal(error.holder.role, await value('SELECT current_user'));
         assert.equal(await value('SELECT application_name FROM pg_stat_activity WHERE pid = $1', [error.holder.pid]), 'other');
         assert.match(error.holder.text, /^Process \d+ of role .* holds it in exclusive mode; it is idle/);
-        assert.equal(error.remedy, `SELECT advisory.terminate_holder('lock', 'it''s ${scope}', ${error.holder.pid})`);
+        assert.equal(error.remedy, `SELECT advisory.terminate_holder('lock', 'it''s ${scope}', ${error.holder.pid}, kind => 'lock')`);
         assert.equal(error.cause.code, '55P03');
         await other.done();
         assert.equal(await lockCount(), 0);
@@ -46,7 +49,7 @@ for (const scope of SCOPES) {
         await assert.rejects(advisory.withLock('lock', scope, { scope, timeout: 200 }, () => {}), /within 200 ms/);
         assert.ok(performance.now() - start >= 199);
         const waiter = advisory.withLock('lock', scope, { scope, timeout: null }, () => 'at last');
-        await waitUntil('it waits', () => value(`SELECT count(*)::int FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        await waitUntil('it waits', () => value(`SELECT count(*)::int FROM ${WAITERS}`));
         await other.done();
         assert.equal(await waiter, 'at last');
     });
@@ -73,8 +76,7 @@ for (const scope of SCOPES) {
         const other = await otherwise('withLock', 'lock', scope);
         const waiter = advisory.withLock('lock', scope, { scope, timeout: null }, () => assert.fail('it has begun'));
         const cancelled = assert.rejects(waiter, { code: '57014' });
-        await waitUntil('it waits', () => value(
-            `SELECT bool_or(pg_cancel_backend(pid)) FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        await waitUntil('it waits', () => value(`SELECT bool_or(pg_cancel_backend(pid)) FROM ${WAITERS}`));
         await cancelled;
         await other.done();
         assert.equal(await lockCount(), 0);
@@ -118,8 +120,7 @@ for (const scope of SCOPES) {
         const other = await otherwise('withLock', 'lock', scope);
         const failed = new Advisory(small).withLock('lock', scope, { scope, timeout: null }, () => assert.fail('it has begun')).catch(
             async (error) => [error.code, (await small.query('SELECT 1 AS one')).rows[0].one]);
-        await waitUntil('it waits', () => value(
-            `SELECT bool_or(pg_terminate_backend(pid)) FROM advisory.holders('lock', $1) WHERE NOT granted`, [scope]));
+        await waitUntil('it waits', () => value(`SELECT bool_or(pg_terminate_backend(pid)) FROM ${WAITERS}`));
         assert.deepEqual(await failed, ['57P01', 1]);
         await other.done();
     });
@@ -144,7 +145,8 @@ test('transaction: work that ends the transaction itself is told that it had no 
 test('transaction: work that ends the transaction itself and begins another is told so, too', async () => {
     for (const options of ['', '-c client_min_messages=error']) {
         const locks = new Advisory(makePool({ options }));
-        for (const statements of [['COMMIT', 'BEGIN'], ['ROLLBACK', 'BEGIN'], ['COMMIT']]) {
+        for (const statements of [['COMMIT', 'BEGIN'], ['ROLLBACK', 'BEGIN'], ['COMMIT'], ['COMMIT; BEGIN'], ['COMMIT AND CHAIN'],
+            ['ROLLBACK AND CHAIN']]) {
             await assert.rejects(locks.withLock('lock', 'commit', async (client) => {
                 for (const statement of statements) await client.query(statement);
             }), LockLost, `${statements} ${options}`);
@@ -187,6 +189,69 @@ test('session: an unfinished transaction is rolled back before the lock is free,
     });
     await assert.rejects(failing, (error) => error === mine);
     assert.equal((await small.query('SELECT count(*)::int AS n FROM lock_test WHERE what = $1', ['finished'])).rows[0].n, 2);
+});
+
+test('session: two replicas build an index under the lock, one after the other', async () => {
+    for (const timeout of ['20s', null]) {
+        await pool.query('DROP TABLE IF EXISTS migrated');
+        await pool.query('CREATE TABLE migrated (id int)');
+        await Promise.all([1, 2].map(() => advisory.withLock('migration', 'app', { scope: 'session', timeout }, async (client) => {
+            await sleep(200);       // the other one waits
+            await client.query('CREATE INDEX CONCURRENTLY IF NOT EXISTS migrated_id ON migrated (id)');
+        })));
+        assert.equal(await value(`SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass`), true);
+    }
+});
+
+test('session: who waits has no snapshot', async () => {
+    for (const [method, ...slots] of [['withLock'], ['withSlot', 1]]) {
+        const other = await otherwise(method, 'lock', 'no snapshot', ...slots, { scope: 'session' });
+        const waiter = advisory[method]('lock', 'no snapshot', ...slots, { scope: 'session', timeout: null }, () => 'at last');
+        const waits = `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE 'CALL advisory.await_%' AND state = 'active'
+            AND datname = current_database() AND backend_xid IS NULL
+            AND (backend_xmin IS NULL OR advisory.edition() = 'portable')`;      // that one has it only for as long as it looks
+        await waitUntil('it waits', () => value(waits));
+        await other.done();
+        assert.equal(await waiter, 'at last');
+    }
+});
+
+test('callers that have all connections of the pool, and need one more each, get an error', { timeout: 60000 }, async () => {
+    const locks = new Advisory(makePool({ max: 2 }));
+    const start = performance.now();
+    const failed = await Promise.allSettled([1, 2].map((i) => locks.withLock('lock', `outer ${i}`, async () => {
+        await sleep(200);
+        await locks.withLock('lock', `inner ${i}`, { timeout: '500 ms' }, () => 'never');
+    })));
+    assert.ok(failed.some(({ reason }) => /no free connection for 1000 ms/.test(reason?.message)), JSON.stringify(failed));
+    assert.ok(performance.now() - start < 8000);
+    assert.equal(await locks.withLock('lock', 'after', () => 'works'), 'works');
+});
+
+test('session: a session whose transactions are REPEATABLE READ waits, too', async () => {
+    const locks = new Advisory(makePool({ options: '-c default_transaction_isolation=repeatable\\ read' }));
+    const other = await otherwise('withLock', 'lock', 'isolated');
+    const waiter = locks.withLock('lock', 'isolated', { scope: 'session', timeout: '30s' }, () => 'at last');
+    await sleep(300);
+    await other.done();
+    assert.equal(await waiter, 'at last');
+    assert.equal(await locks.withSlot('lock', 'isolated', 3, { scope: 'session' }, (client, slot) => slot), 1);
+});
+
+test('work may set the time zone, and how a time is shown', async () => {
+    const statement = `SET LOCAL TIME ZONE 'Asia/Tokyo'; SET LOCAL datestyle = 'SQL, DMY'`;
+    assert.equal(await advisory.withLock('lock', 'zone', async (client) => { await client.query(statement); return 'done'; }), 'done');
+});
+
+test('what the wait for a connection took, the wait for the lock no longer has', async () => {
+    const locks = new Advisory(makePool({ max: 1 }));
+    const other = await otherwise('withLock', 'lock', 'taken');
+    const first = locks.withLock('lock', 'first', () => sleep(1500));
+    const start = performance.now();
+    await assert.rejects(locks.withLock('lock', 'taken', { timeout: '4 s' }, () => {}), /NotAvailable: .* within 4000 ms$/);
+    assert.ok(performance.now() - start < 5400, 'not one after the other');
+    await first;
+    await other.done();
 });
 
 test('a pool of one connection is enough', async () => {
@@ -378,7 +443,7 @@ test('session: a cancel that comes after the grant leaves no lock on a pooled cl
         const { query } = client;
         client.query = (what, ...rest) => {
             const answer = query.call(client, what, ...rest);
-            return !/advisory[.]lock/.test(what.text) ? answer : answer.then(() => {
+            return !/advisory[.]await_lock/.test(what.text) ? answer : answer.then(() => {
                 throw Object.assign(new Error('canceled'), { code: '57014', severity: 'ERROR' });
             });
         };

@@ -14,7 +14,7 @@ for (const scope of ['transaction', 'session']) {
         assert.ok(error instanceof NotAvailable, String(error));
         assert.equal(error.holder.application, 'other');
         assert.match(error.holder.text, /has slot 1;.*\n.*has slot 2;/);
-        assert.match(error.remedy, /^SELECT advisory\.terminate_holder\('slot', 'two', \d+\)$/);
+        assert.match(error.remedy, /^SELECT advisory\.terminate_holder\('slot', 'two', \d+, kind => 'semaphore'\)$/);
         await first.done();
         assert.equal(await advisory.withSlot('slot', 'two', 2, { scope }, (client, slot) => slot), 1);
         await second.done();

@@ -68,8 +68,8 @@ class Case(unittest.TestCase):
     def waiters(self, application='work'):
         """Their processes."""
         return [pid for pid, in execute(
-            self.look, "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock' "
-            'AND datname = current_database()', application)]
+            self.look, "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND datname = current_database() "
+            "AND (wait_event_type = 'Lock' OR state = 'active' AND query LIKE 'CALL advisory.await_%%')", application)]
 
     def in_thread(self, function):
         """Runs it beside the test. Returns a function that waits for what it returns or raises."""

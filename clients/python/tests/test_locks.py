@@ -9,6 +9,7 @@ from unittest import mock
 from support import IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until
 
 from advisory_ext import Advisory, AdvisoryError, LockLost, NotAvailable
+from advisory_ext._driver import interruptibly
 from advisory_ext._errors import raise_if_taken
 
 
@@ -56,7 +57,7 @@ class Locks(Case):
                 self.assertRegex(error.holder.text, rf'\AProcess {pid} of role ".*, holds it in exclusive mode')
                 self.assertEqual(
                     str(error), f'could not obtain advisory lock "{self.namespace}/it\'s" without waiting\n{error.holder.text}')
-                self.assertEqual(error.remedy, f"SELECT advisory.terminate_holder('{self.namespace}', 'it''s', {pid})")
+                self.assertEqual(error.remedy, f"SELECT advisory.terminate_holder('{self.namespace}', 'it''s', {pid}, kind => 'lock')")
                 self.assertIsInstance(error.__cause__, LockNotAvailable)
                 self.assertIsInstance(error, AdvisoryError)
 
@@ -303,11 +304,10 @@ class Locks(Case):
             self.assertRaises(QueryCanceled, waiter)
         take()
 
-    @unittest.skipUnless(IS_PSYCOPG3, 'psycopg2 does not see Ctrl-C before the server has answered')
     def test_interrupted(self):
         for scope in ('transaction', 'session'):
             with self.advisory.lock(self.namespace, 'job'):
-                waiter = self.program(f"with advisory.lock({self.namespace!r}, 'job', timeout=60, scope={scope!r}): pass")
+                waiter = self.program(f"with advisory.lock({self.namespace!r}, 'job', timeout=None, scope={scope!r}): pass")
                 wait_until('it waits', self.waiters)
                 self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
                 wait_until('nobody waits', lambda: not self.waiters())
@@ -334,11 +334,66 @@ class Locks(Case):
         """Before the answer is sent, which takes longer here."""
         kept = connect(options='-c statement_timeout=300')
         self.addCleanup(kept.close)
+        def late(connection, *question):
+            interruptibly(connection, *question)
+            execute(connection, 'SELECT pg_sleep(60)')
+
         for scope in ('transaction', 'session'):
-            with mock.patch('advisory_ext._advisory.NOW', 'pg_catalog.pg_sleep(60)::text'), self.assertRaises(QueryCanceled):
+            with mock.patch('advisory_ext._advisory.interruptibly', late), self.assertRaises(QueryCanceled):
                 with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope=scope):
                     self.fail('it is not known whether it is held')
             wait_until('it is free', lambda: not self.is_locked('job'))
+
+    def test_migration(self):
+        """Two replicas build an index under the lock: who waits for the lock is not in the way of the index."""
+        for timeout in (20, None):
+            execute(self.look, 'DROP TABLE IF EXISTS migrated')
+            execute(self.look, 'CREATE TABLE migrated (id int)')
+
+            def migrate():
+                with self.advisory.lock(self.namespace, 'migration', scope='session', timeout=timeout) as connection:
+                    time.sleep(0.2)         # the other one waits
+                    execute(connection, 'CREATE INDEX CONCURRENTLY IF NOT EXISTS migrated_id ON migrated (id)')
+
+            for replica in [self.in_thread(migrate), self.in_thread(migrate)]:
+                replica()
+            self.assertTrue(self.ask("SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass"))
+
+    def test_repeatable_read(self):
+        """A session whose transactions are that by default waits, too."""
+        advisory = Advisory(lambda: connect(options=r'-c default_transaction_isolation=repeatable\ read'))
+
+        def take():
+            with advisory.lock(self.namespace, 'job', scope='session', timeout=30):
+                return 'at last'
+
+        with self.advisory.lock(self.namespace, 'job', scope='session'):
+            waiter = self.in_thread(take)
+            time.sleep(0.5)                     # it waits
+        self.assertEqual(waiter(), 'at last')
+        with advisory.slot(self.namespace, 'job', 3, scope='session') as (_, slot):
+            self.assertEqual(slot, 1)
+
+    def test_time_zone_of_the_work(self):
+        with self.advisory.lock(self.namespace, 'job') as connection:
+            execute(connection, "SET LOCAL TIME ZONE 'Asia/Tokyo'")
+            execute(connection, "SET LOCAL datestyle = 'SQL, DMY'")
+
+    def test_waits_without_a_snapshot(self):
+        for hold in (lambda **how: self.advisory.lock(self.namespace, 'job', scope='session', **how),
+                     lambda **how: self.advisory.slot(self.namespace, 'job', 1, scope='session', **how)):
+            def take():
+                with hold(timeout=None):
+                    pass
+
+            with hold():
+                waiter = self.in_thread(take)
+                wait_until('it waits', lambda: self.ask(
+                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL advisory.await_%%' AND state = 'active' "
+                    # The portable edition has one only for as long as it looks.
+                    "AND (backend_xmin IS NULL OR advisory.edition() = 'portable') AND backend_xid IS NULL "
+                    'AND datname = current_database() AND pid <> %s', 0))
+            waiter()
 
     def test_interrupted_at_the_end(self):
         """A connection that is kept does not come back with the lock."""

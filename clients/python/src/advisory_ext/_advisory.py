@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
 from typing import Any, Callable, ContextManager, Iterator
 
-from ._driver import IDLE, IN_ERROR, LOST, ask, autocommit, borrow, is_pool, is_psycopg3, status, transaction
+from ._driver import IDLE, IN_ERROR, LOST, ask, autocommit, borrow, interruptibly, is_pool, sqlstate, status, transaction
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
@@ -33,7 +33,7 @@ class Advisory:
         when the next one gets the lock. With scope='session', without a transaction.
         """
         mode = '_shared' if shared else ''
-        lock = _Lock(_names(namespace, name), f'{_xact(scope)}lock{mode}({NAMES}, %s::interval)',
+        lock = _Lock(_names(namespace, name), f'{_taking(scope)}_lock{mode}({NAMES}, %s::interval)',
                      (check_timeout(timeout),), f'unlock{mode}({NAMES})')
         return self._hold(lock, scope, lambda connection, _: connection)
 
@@ -42,7 +42,7 @@ class Advisory:
         """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of so many slots, from 1 on."""
         if isinstance(slots, bool) or not isinstance(slots, int):
             raise TypeError(f'slots is an int, not {slots!r}')
-        lock = _Lock(_names(namespace, name), f'{_xact(scope)}acquire({NAMES}, %s::integer, %s::interval)',
+        lock = _Lock(_names(namespace, name), f'{_taking(scope)}_acquire({NAMES}, %s::integer, %s::interval)',
                      (slots, check_timeout(timeout)), f'release({NAMES}, %s::integer)')
         return self._hold(lock, scope, lambda connection, slot: (connection, slot))
 
@@ -99,9 +99,9 @@ def _in_transaction(lent: Any, lock: _Lock) -> Iterator[Any]:
     yield value
     if status(lent) == IN_ERROR:
         raise AdvisoryError('a statement of the work has failed: nothing is committed', *lock.names)
-    # psycopg 3 forbids a commit() in there. After one of psycopg2, there may be another transaction already.
-    # One whose connection is lost would end without an error, and without a commit.
-    if status(lent) in {IDLE, LOST} or not is_psycopg3(lent) and ask(lent, NOW) != (at,):
+    # After a COMMIT, or COMMIT AND CHAIN, there may be another transaction already. One whose connection is lost would end without an
+    # error, and without a commit.
+    if status(lent) in {IDLE, LOST} or ask(lent, NOW) != (at,):
         raise LockLost('the transaction that held the lock has ended before the work', *lock.names)
 
 
@@ -117,16 +117,27 @@ def _in_session(connection: Any, lock: _Lock) -> Iterator[Any]:
     _release(connection, lock, value)
 
 
-NOW = 'pg_catalog.now()::text'      # of the present transaction
+NOW = 'extract(epoch FROM pg_catalog.now())::text'      # of the present transaction; in every time zone the same
 
 
 def _take(connection: Any, lock: _Lock) -> tuple:
+    """The slot, if there is one, and the time at which the transaction began, if there is one."""
+    in_session = lock.take.startswith('await_')
     try:
-        return ask(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
+        if not in_session:
+            return interruptibly(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
+        try:
+            slot = interruptibly(connection, f'advisory.{lock.take}', lock.names + lock.values, 'CALL')
+        except Exception as error:
+            # Where transactions are REPEATABLE READ by default, nothing but a function can wait.
+            if sqlstate(error) != '25001':
+                raise
+            slot = interruptibly(connection, f'advisory.{lock.take.replace("await_", "")}', lock.names + lock.values)
+        return (slot or (True,))[0], None
     except Exception as error:
         raise_if_taken(error)
         # A cancel, or a time limit, may come between the lock and its answer. A transaction would end with the error.
-        if not lock.take.startswith('xact_'):
+        if in_session:
             connection.close()
         raise
 
@@ -154,7 +165,12 @@ def _names(*names: Name) -> tuple:
     return tuple(map(check_name, names))
 
 
-def _xact(scope: str) -> str:
+def _taking(scope: str) -> str:
+    """How the routine begins that takes a lock or slot.
+
+    In session scope a procedure, which waits without a snapshot: a function would be in the way of what the work of its holder may be,
+    such as CREATE INDEX CONCURRENTLY.
+    """
     if scope not in ('transaction', 'session'):
         raise ValueError(f"scope is 'transaction' or 'session', not {scope!r}")
-    return 'xact_' if scope == 'transaction' else ''
+    return 'xact' if scope == 'transaction' else 'await'

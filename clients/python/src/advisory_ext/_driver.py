@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager, suppress
+from threading import Thread
+from time import monotonic
 from typing import Any, ContextManager, Iterator
 
 IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR, LOST = range(5)     # libpq's, as both drivers have them
@@ -12,19 +15,46 @@ def is_psycopg3(connection: Any) -> bool:
     return isinstance(connection, getattr(sys.modules.get('psycopg'), 'Connection', ()))
 
 
-def ask(connection: Any, expression: str, values: tuple = ()) -> Any:
-    """The one row of a SELECT, as a tuple, whatever the connection's own cursors make of rows.
+def ask(connection: Any, expression: str, values: tuple = (), verb: str = 'SELECT') -> Any:
+    """The one row of a SELECT or CALL, as a tuple, whatever the connection's own cursors make of rows; () if it has none.
 
     psycopg 3 would give a name to a statement that it sends often, which old poolers could not carry.
     """
     if is_psycopg3(connection):
         from psycopg import Cursor, rows
         with Cursor(connection, row_factory=rows.tuple_row) as cursor:
-            return cursor.execute(f'SELECT {expression}', values, prepare=False).fetchone()
+            cursor.execute(f'{verb} {expression}', values, prepare=False)
+            return cursor.fetchone() if cursor.description else ()
     from psycopg2.extensions import cursor as cursor_factory
     with connection.cursor(cursor_factory=cursor_factory) as cursor:
-        cursor.execute(f'SELECT {expression}', values)
-        return cursor.fetchone()
+        cursor.execute(f'{verb} {expression}', values)
+        return cursor.fetchone() if cursor.description else ()
+
+
+def interruptibly(connection: Any, *question: Any) -> Any:
+    """The same for what may take long. psycopg2 would not let Ctrl-C or a handler of a signal through, until it has its answer."""
+    if is_psycopg3(connection):
+        return ask(connection, *question)
+    answer: Future = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask(connection, *question))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    thread = Thread(target=run, name='advisory_ext wait', daemon=True)
+    try:
+        thread.start()
+        return answer.result()
+    except BaseException:
+        # Ctrl-C: the server would go on, and the rollback wait for it. A cancel that comes before the statement is lost.
+        give_up = monotonic() + 10
+        while thread.is_alive() and not answer.done() and monotonic() < give_up:
+            with suppress(Exception):
+                connection.cancel()
+            wait([answer], 0.2)
+        raise
 
 
 def status(connection: Any) -> int:
