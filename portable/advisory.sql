@@ -93,6 +93,8 @@ DO $$ DECLARE old record; BEGIN
             JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
                          ('time_zone', '{claim,run,_window,_begin_job}'),
                          ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
+                         ('kind', '{terminate_holder,terminate_holder_key}'),
+                         ('only_kind', '{_terminate}'),
                          ('most', '{_check}'), ('instead', '{_pause}'), ('with', '{_end_lease}'),
                          -- These have gone.  Every role could call most of them as the owner.
                          ('never', '{_caller,_check_answer,_check_await,_check_length,_check_table,
@@ -344,7 +346,8 @@ DECLARE holder record; first_key bigint := key + (slots IS NOT NULL)::integer; B
                     || CASE WHEN _display(namespace, name) = namespace || '/' || name
                             THEN format('(%L, %L', namespace, name)
                             WHEN slots IS NULL THEN format('_key(%s', key) END
-                    || ', ' || holder.pid || ').') END,
+                    || format(', %s, kind => %L).', holder.pid,
+                              CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END)) END,
             SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text); END $$;
 -- If the lock is not free, or an argument is wrong.  By key, namespace is null, name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
@@ -375,8 +378,10 @@ CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is
             released := released + 1;
         END LOOP;
     END LOOP;
-    -- In a finally block nobody would notice that an untyped list became one name.
-    PERFORM _require(is_list OR released > 0 OR names[1] NOT LIKE '{_%}' OR _is_held(keys[1], true),
+    -- In a finally block nobody would notice that an untyped list became one name, in any form that
+    -- drivers send.  A comma beside a space is in ordinary names.
+    PERFORM _require(is_list OR released > 0 OR names[1] !~ '^({.+}|\[.+\])$|[^ ],[^ ]'
+                     OR _is_held(keys[1], true),
         '22023',
         'this session does not hold an advisory lock of that name, which looks like a list', NULL,
         'To release a list of locks, cast it: unlock_all(namespace, list::text[]).');
@@ -626,34 +631,56 @@ CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name tex
     PERFORM _require(answer.is_answered IS NOT NULL, '55000',
         'claims and leases are not there while session_replication_role is replica');
     RETURN answer; END $$;
+-- The server that writes a row, with its standbys; 0 where a service does not tell.
+CREATE OR REPLACE FUNCTION advisory._system() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN
+    RETURN (SELECT system_identifier FROM pg_control_system());
+EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN RETURN 0; END $$;
+-- The role that a row means.  On the server that wrote it its OID, which a rename keeps, and which
+-- another role of that name does not get; on another one, after a restored dump, its name.
+CREATE OR REPLACE FUNCTION advisory._role_here(role oid, role_name name, system bigint)
+    RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT CASE
+        WHEN system = 0
+        THEN (SELECT r.oid FROM pg_roles AS r WHERE r.oid = role AND r.rolname = role_name)
+        WHEN system = _system() THEN role
+        ELSE (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role_name) END $$;
+-- Has a role the rights of the role that a row means?  If that is missing, only a superuser has.
+CREATE OR REPLACE FUNCTION advisory._has_role(member name, role oid, role_name name, system bigint,
+    how text) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp
+    AS $$ SELECT coalesce(pg_has_role(member, _role_here(role, role_name, system), how),
+                          (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = member)) $$;
 ---- Tokens and fences
 -- A token is the era, and the place of a WAL record in units of 8 bytes.  No transaction rolls back
--- these cells: the era, its timeline and a part of the system identifier; the start of the server
--- that has last looked at them; and when it did so first.
+-- these cells: the era, its timeline, and of what cluster and database; the start of the server
+-- that has last looked at them; and when it did so first, in ms, with the era again.
 CREATE SEQUENCE IF NOT EXISTS advisory._era MINVALUE 0 START 0;
 CREATE SEQUENCE IF NOT EXISTS advisory._server MINVALUE 0 START 0;
 CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
 -- This server: a restart or a promotion makes it another one.  On a later timeline the era grows by
 -- as much as the timeline, so it does not matter if a failover lost the cells; in another cluster,
--- after pg_upgrade or a restored dump, by the timeline.
+-- after pg_upgrade or a restored dump, by the timeline.  If somebody else has written the cells, as
+-- logical replication of all sequences does, it does not fall below that of any lease or fence.
 CREATE OR REPLACE FUNCTION advisory._here(OUT server bigint, OUT began timestamptz, OUT era bigint)
     LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE known bigint := (SELECT last_value FROM _server);    -- Before the others.
     last bigint := (SELECT last_value FROM _era);
+    lowest bigint := (SELECT seqstart FROM pg_sequence WHERE seqrelid = 'advisory._era'::regclass);
     can_write boolean := current_setting('transaction_read_only') = 'off';
     timeline bigint := 1; system bigint := 0;    -- Where a service does not tell them.
+    known_began bigint := (SELECT last_value FROM _server_began);
 BEGIN
     server := extract(epoch FROM pg_postmaster_start_time()) * 1000000;
     era := last >> 50;
-    began := 'epoch'::timestamptz + (SELECT last_value FROM _server_began) * interval '1 us';
-    IF known = server OR pg_is_in_recovery() THEN
+    began := 'epoch'::timestamptz + (known_began >> 13) * interval '1 ms';
+    IF known = server AND known_began & 8191 = era AND era >= lowest OR pg_is_in_recovery() THEN
         server := known;    -- A standby shows leases as the primary does.
         RETURN;
     END IF;
     began := clock_timestamp();
     BEGIN
         timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
-        system := (SELECT system_identifier FROM pg_control_system()) & 137438953471;
+        system := (SELECT (system_identifier # (d.oid::bigint << 5)) & 137438953471
+                   FROM pg_control_system(), pg_database AS d WHERE datname = current_database());
     EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL; END;
     BEGIN
         -- Sequences can be set in no order but this one.  The end of the block unlocks them.
@@ -662,8 +689,13 @@ BEGIN
         era := (last >> 50) + timeline
                - CASE WHEN last & 137438953471 = system AND (last >> 37) & 8191 <= timeline
                       THEN (last >> 37) & 8191 ELSE 0 END;
+        -- An older file let every role check a token that would use up all eras.
+        era := greatest(era, lowest, (SELECT max(token) >> 50 FROM (
+            SELECT token FROM fences UNION ALL SELECT token FROM _leases) AS given
+            WHERE token >> 50 < 4096));
         PERFORM _require(era < 8192, '2200H', 'there are no tokens left');
-        PERFORM setval('advisory._server_began', (extract(epoch FROM began) * 1000000)::bigint),
+        PERFORM setval('advisory._server_began',
+                       ceil(extract(epoch FROM began) * 1000)::bigint << 13 | era),
                 setval('advisory._era', (era << 50) | (timeline << 37) | system),
                 setval('advisory._server', server) WHERE can_write;
         RAISE EXCEPTION 'done';
@@ -701,8 +733,13 @@ CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
             _require(token >> 50 < 8191, '22003', format('token %s is too large', token));
     LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
     PERFORM _here();
-    PERFORM setval('advisory._era', ((token >> 50) + 1) << 50 | (last_value & 1125899906842623))
-    FROM _era WHERE last_value >> 50 <= token >> 50; END $$;
+    PERFORM setval('advisory._server_began', b.last_value & -8192 | (token >> 50) + 1),
+            setval('advisory._era', ((token >> 50) + 1) << 50 | (e.last_value & 1125899906842623))
+    FROM _era AS e, _server_began AS b WHERE e.last_value >> 50 <= token >> 50;
+    -- No dump of the data alone and no replication of sequences changes this.
+    EXECUTE format('ALTER SEQUENCE advisory._era START %s',
+                   (SELECT greatest(seqstart, (token >> 50) + 1) FROM pg_sequence
+                    WHERE seqrelid = 'advisory._era'::regclass)); END $$;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
     'make all later tokens of this database greater than this one';
 -- Only check_token() writes this table, on behalf of every role.
@@ -712,7 +749,10 @@ COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that chec
 CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ DECLARE highest bigint; BEGIN
     PERFORM advisory.key(namespace, name), _check(token::text, 'token'),
-            _require(token > 0, '22023', 'token must be greater than zero');
+            _require(token > 0, '22023', 'token must be greater than zero'),
+            _require(token >> 50 <= (SELECT h.era FROM _here() AS h), '22023',
+                     format('token %s is greater than all tokens of this database', token),
+                     'If it counted as used, no later holder''s token would be accepted.');
     INSERT INTO advisory.fences AS f VALUES (advisory.key(namespace, name), check_token.token)
         ON CONFLICT ON CONSTRAINT fences_pkey
         DO UPDATE SET token = greatest(f.token, EXCLUDED.token) RETURNING f.token INTO highest;
@@ -748,7 +788,14 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     last_window timestamptz NOT NULL, window_before timestamptz NOT NULL,
     claimed_at timestamptz, claimed_by text, role oid NOT NULL,
     finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
-    every interval, pid integer) WITH (fillfactor = 50);
+    every interval, pid integer, role_name name NOT NULL, system bigint NOT NULL)
+    WITH (fillfactor = 50);
+-- An older file has made it without the last two.
+ALTER TABLE advisory._claims ADD COLUMN IF NOT EXISTS role_name name,
+    ADD COLUMN IF NOT EXISTS system bigint;
+UPDATE advisory._claims SET role_name = pg_get_userbyid(role), system = advisory._system()
+WHERE system IS NULL;
+ALTER TABLE advisory._claims ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
            CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
@@ -766,7 +813,8 @@ CREATE OR REPLACE VIEW advisory.claims AS
                   > 2.1 * extract(epoch FROM every) AS overdue, NULL::timestamptz AS last_skipped_at
     FROM _claims, LATERAL (
         SELECT '<insufficient privilege>', clock_timestamp(),
-               pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(role, 'USAGE') IS TRUE)
+               pg_has_role('pg_read_all_stats', 'USAGE')
+               OR _has_role(current_user, role, role_name, system, 'USAGE'))
         AS l (hidden, now, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
@@ -783,7 +831,8 @@ DECLARE zone text := coalesce(time_zone, 'UTC'); length numeric := _microseconds
     first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours'; BEGIN
     RETURN least(begins AT TIME ZONE zone,
                  CASE WHEN first AT TIME ZONE zone = begins THEN first END); END $$;
--- Checks the arguments, and returns the window: start, or that of now; now itself for apart.
+-- Checks the arguments, and returns the window, in whole milliseconds, because many drivers keep no
+-- more: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
     start timestamptz, time_zone text, every_is text, start_is text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -791,12 +840,13 @@ DECLARE now timestamptz := clock_timestamp(); length numeric := _microseconds(ev
     PERFORM advisory.key(namespace, name), _check(every::text, every_is),
             _check(namespace, 'namespace of a claim', 1024), _check(name, 'name of a claim', 1024),
             _require(every > '0', '22023', every_is || ' must be greater than zero'),
-            _require(isfinite(every) AND length < 9223372036854775808, '22008',
-                     every_is || ' is out of range'),
+            _require(isfinite(every), '22008', every_is || ' must be finite'),
+            _require(every <= '366 days', '22008', every_is || ' is out of range',
+                     'It can be at most 366 days.', 'A number without a unit counts seconds. '
+                     'Pass the length with its unit, such as ''1 hour''.'),
             _require(isfinite(start), '22008', start_is || ' must be finite'),
-            _require(start <= now + least(every, '366 days'), '22023',
-                format('window %s is too far ahead', start),
-            'A window can be claimed at most one window, and at most 366 days, before it begins.'),
+            _require(start <= now + every, '22023', format('window %s is too far ahead', start),
+                'A window can be claimed at most one window before it begins.'),
             _require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
                 every_is || ' must not have months or years', 'Months and years differ in length.',
                 CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
@@ -806,8 +856,10 @@ DECLARE now timestamptz := clock_timestamp(); length numeric := _microseconds(ev
                      'time_zone must not be given together with ' || start_is),
             _require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
                      every_is || ' must be whole days if time_zone is given');
-    RETURN coalesce(start, CASE every_is WHEN 'apart' THEN now
-                                ELSE _window_at(every, now, time_zone) END); END $$;
+    RETURN coalesce(date_trunc('milliseconds', start),
+                    CASE every_is WHEN 'apart' THEN now
+                         ELSE date_trunc('milliseconds', _window_at(every, now, time_zone))
+                         END); END $$;
 -- With apart the window is now, and length what it must be apart from the last one.
 CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name);
@@ -820,11 +872,11 @@ CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS a
                                      THEN _microseconds(r.length)::bigint * interval '1 us'
                                      WHEN r.time_zone IS NULL THEN '1 us' ELSE '12 hours' END; BEGIN
     INSERT INTO _claims AS c
-        SELECT k, r.namespace, r.name, start, '-infinity', now,
+        SELECT k, r.namespace, r.name, date_trunc('milliseconds', start), '-infinity', now,
                concat_ws('@', pg_get_userbyid(r.asked_by),
                          nullif(current_setting('application_name'), '')), r.asked_by,
                CASE WHEN NOT is_for_run THEN now END, CASE WHEN NOT is_apart THEN r.length END,
-               pg_backend_pid()
+               pg_backend_pid(), pg_get_userbyid(r.asked_by), _system()
         FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now)
         WHERE NOT EXISTS (
             SELECT FROM _claims AS o WHERE o.key = k
@@ -832,14 +884,17 @@ CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS a
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
         SET last_window = EXCLUDED.last_window, window_before = c.last_window, pid = EXCLUDED.pid,
             claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
+            role = EXCLUDED.role, role_name = EXCLUDED.role_name, system = EXCLUDED.system,
+            finished_at = EXCLUDED.finished_at, every = EXCLUDED.every
         WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
-        RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT r.result;
+        RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE c.last_window END
+        INTO STRICT r.result;
     -- It may have waited for a transaction that rolled back: the next one is apart from now.
     IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
-        r.result := clock_timestamp();
-        UPDATE _claims AS c SET last_window = r.result, claimed_at = r.result,
-            finished_at = CASE WHEN NOT is_for_run THEN r.result END WHERE c.key = k;
+        UPDATE _claims AS c SET last_window = date_trunc('milliseconds', now), claimed_at = now,
+            finished_at = CASE WHEN NOT is_for_run THEN now END
+        FROM (SELECT clock_timestamp()) AS n (now) WHERE c.key = k
+        RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE c.last_window END INTO r.result;
     END IF;
     RETURN r;
 EXCEPTION WHEN no_data_found THEN
@@ -848,7 +903,7 @@ EXCEPTION WHEN no_data_found THEN
         CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
         coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
         CASE WHEN pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
-                  OR pg_has_role(r.asked_by, role, 'USAGE') IS TRUE
+                  OR _has_role(pg_get_userbyid(r.asked_by), role, role_name, system, 'USAGE')
              THEN ' by ' || _printable(left(claimed_by, 256)) END,
         CASE WHEN finished_at = claimed_at THEN ', and its work is done'
              WHEN claimed_at IS NOT NULL
@@ -863,7 +918,8 @@ CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request) RETURNS advi
     UPDATE _claims AS c SET finished_at = clock_timestamp()
     WHERE c.key = (SELECT o.key FROM _claims AS o
                    WHERE o.key = advisory.key(r.namespace, r.name) AND o.claimed_at = r.at
-                       AND pg_has_role(r.asked_by, o.role, 'MEMBER') FOR UPDATE SKIP LOCKED);
+                       AND _has_role(pg_get_userbyid(r.asked_by), o.role, o.role_name, o.system,
+                                     'MEMBER') FOR UPDATE SKIP LOCKED);
     RETURN r; END $$;
 -- The window before it is the last one again, so that none before that can be claimed once more.
 CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
@@ -873,7 +929,8 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
     UPDATE _claims AS c
         SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
         WHERE c.key = advisory.key(unclaim.namespace, unclaim.name)
-            AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
+            AND c.last_window = date_trunc('milliseconds', window_start)
+            AND c.claimed_at IS NOT NULL;
     RETURN FOUND; END $$;
 ---- Leases
 -- Only the owner's code writes this table, on behalf of every role.  queue is the key of the lock
@@ -882,14 +939,36 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
 -- WAL functions the row stays, its end is -infinity, and the next token is one more.
 CREATE TABLE IF NOT EXISTS advisory._leases (
     key bigint PRIMARY KEY, queue bigint NOT NULL, token bigint NOT NULL, namespace text NOT NULL,
-    name text NOT NULL, owner text NOT NULL, role regrole NOT NULL, server bigint NOT NULL,
+    name text NOT NULL, owner text NOT NULL, role oid NOT NULL, server bigint NOT NULL,
     ttl interval NOT NULL CONSTRAINT _leases_ttl CHECK (ttl BETWEEN '0' AND '366 days'),
     lock_delay interval NOT NULL
         CONSTRAINT _leases_lock_delay CHECK (lock_delay BETWEEN '0' AND '366 days'),
     acquired_at timestamptz NOT NULL, renewed_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL
         CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
-    renewals bigint NOT NULL) WITH (fillfactor = 50);
+    renewals bigint NOT NULL, role_name name NOT NULL, system bigint NOT NULL)
+    WITH (fillfactor = 50);
+-- An older file has made it without the last two, and with a role that had to be there when a dump
+-- was restored.
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'advisory._leases'::regclass
+                   AND attname = 'role' AND atttypid = 'regrole'::regtype) THEN
+        -- Until below it reads no role, so that what users have built on it stays.
+        CREATE OR REPLACE VIEW advisory._shown_leases AS
+            SELECT NULL::text AS namespace, NULL::text AS name, NULL::text AS owner,
+                   NULL::bigint AS token, NULL::text AS state, NULL::interval AS ttl,
+                   NULL::timestamptz AS acquired_at, NULL::timestamptz AS renewed_at,
+                   NULL::timestamptz AS expires_at, NULL::interval AS remaining,
+                   NULL::bigint AS renewals, NULL::bigint AS queue, NULL::text AS lock,
+                   NULL::text AS remedy;
+        ALTER TABLE advisory._leases ALTER role TYPE oid;
+    END IF;
+    ALTER TABLE advisory._leases ADD COLUMN IF NOT EXISTS role_name name,
+        ADD COLUMN IF NOT EXISTS system bigint;
+    UPDATE advisory._leases SET role_name = pg_get_userbyid(role), system = advisory._system()
+    WHERE system IS NULL;
+    ALTER TABLE advisory._leases ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
+END $$;
 -- Until when: on another server its whole TTL again, unless it had been free for a minute by then.
 CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
     RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
@@ -913,7 +992,8 @@ CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, ma
                      what || ' must not have months or years', 'Months and years differ in length.',
                      'Use days or smaller units.'),
             _require(length <= '366 days', '22008', what || ' is out of range',
-                     'It can be at most 366 days.');
+                     'It can be at most 366 days.', 'A number without a unit counts seconds. '
+                     'Pass the length with its unit, such as ''1 hour''.');
     RETURN _microseconds(length)::bigint * interval '1 us'; END $$;
 -- Greater than the last one.
 CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint) RETURNS bigint
@@ -931,7 +1011,8 @@ CREATE OR REPLACE FUNCTION advisory._end_lease(namespace text, name text, token 
     SELECT l.* INTO old FROM _leases AS l
     WHERE l.key = advisory.key(_end_lease.namespace, _end_lease.name)
         AND l.token = coalesce(_end_lease.token, l.token) AND l.expires_at > '-infinity'
-        AND (asked_by IS NULL OR pg_has_role(asked_by, l.role, 'USAGE'))
+        AND (asked_by IS NULL
+             OR _has_role(pg_get_userbyid(asked_by), l.role, l.role_name, l.system, 'USAGE'))
     FOR UPDATE;
     IF _lease_token(0) > 1 THEN
         DELETE FROM _leases AS l WHERE l.key = old.key;
@@ -953,19 +1034,22 @@ CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request) RETURNS advi
     ELSIF r.what = 'check' THEN
         SELECT l.expires_at INTO r.result FROM _leases AS l
         WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
-            AND pg_has_role(r.asked_by, l.role, 'USAGE')
+            AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
         FOR KEY SHARE;
         PERFORM _mark_lease(_lease_queue(r.namespace, r.name), false) WHERE FOUND;
     ELSE
         -- First the lock, then the clock.
         PERFORM FROM _leases AS l
         WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
-            AND pg_has_role(r.asked_by, l.role, 'USAGE')
+            AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
         FOR NO KEY UPDATE;
         UPDATE _leases AS l
         SET ttl = coalesce(r.length, l.ttl), renewed_at = n.now, renewals = l.renewals + 1,
-            expires_at = n.now + coalesce(r.length, l.ttl), server = h.server
-        FROM clock_timestamp() AS n (now), _here() AS h
+            expires_at = n.now + coalesce(r.length, l.ttl), server = h.server,
+            role = m.role, role_name = pg_get_userbyid(m.role), system = _system()
+        FROM clock_timestamp() AS n (now), _here() AS h,
+             (SELECT coalesce(_role_here(o.role, o.role_name, o.system), r.asked_by)
+              FROM _leases AS o WHERE o.key = k) AS m (role)
         WHERE FOUND AND l.key = k RETURNING l.expires_at INTO r.result;
     END IF;
     -- An older snapshot cannot tell that it is lost.
@@ -995,8 +1079,9 @@ DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
     r.free_at := coalesce(old.expires_at + old.lock_delay, '-infinity');
     IF r.free_at > clock_timestamp() THEN
         r.reason := concat(
-            CASE WHEN pg_has_role(r.asked_by, old.role, 'USAGE')
-                      OR pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
+            CASE WHEN pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
+                      OR _has_role(pg_get_userbyid(r.asked_by), old.role, old.role_name,
+                                   old.system, 'USAGE')
                  THEN format('"%s" %s it', _printable(left(old.owner, 256)),
                              CASE WHEN old.expires_at > clock_timestamp() THEN 'holds'
                                   ELSE 'held' END)
@@ -1018,7 +1103,8 @@ DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
         DELETE FROM _leases AS l WHERE l.key = old.key;
         INSERT INTO _leases AS l
             SELECT k, queue, _lease_token(coalesce(old.token, 0)), r.namespace, r.name, r.owner,
-                   r.asked_by, here.server, r.length, r.lock_delay, now, now, now + r.length, 0
+                   r.asked_by, here.server, r.length, r.lock_delay, now, now, now + r.length, 0,
+                   pg_get_userbyid(r.asked_by), _system()
             FROM clock_timestamp() AS n (now) ON CONFLICT ON CONSTRAINT _leases_pkey DO NOTHING
             RETURNING l.token, l.expires_at INTO r.token, r.result;
         PERFORM _require(r.token IS NOT NULL, '55P03', 'somebody has taken it');
@@ -1117,15 +1203,21 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
                             ELSE hidden END AS lock,
            CASE WHEN is_mine AND _printable(namespace || name) = namespace || name
                 THEN format('SELECT advisory.break_lease(%L, %L, %s);', namespace, name, token) END
-               AS remedy
-    FROM (SELECT _expiry(l, h.server, h.began) AS until, l.* FROM _here() AS h, _leases AS l) AS l,
-         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(), pg_has_role(role, 'USAGE'))
+               AS remedy, place
+    FROM (SELECT _expiry(l, h.server, h.began) AS until, l.*, o.place
+          FROM _here() AS h, _leases AS l
+          JOIN (SELECT key, row_number() OVER (PARTITION BY role ORDER BY expires_at DESC) AS place
+                FROM _leases) AS o USING (key)) AS l,
+         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
+                         _has_role(current_user, role, role_name, system, 'USAGE'))
              AS c (hidden, now, is_mine),
          LATERAL (SELECT is_mine OR pg_has_role('pg_read_all_stats', 'USAGE')) AS m (may_see)
     WHERE expires_at > '-infinity';
 CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
-           remaining, renewals FROM _shown_leases ORDER BY expires_at DESC LIMIT 10000;
+           remaining, renewals
+    -- One role that takes very many hides nobody else's.
+    FROM _shown_leases WHERE place <= 10000 ORDER BY expires_at DESC;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 ---- Jobs
 -- Before the command: checks, takes the lock or a slot, claims the window.  NULL: do not run it.
@@ -1202,7 +1294,11 @@ DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
     END IF;
     BEGIN
         EXECUTE command;
-    EXCEPTION WHEN invalid_transaction_termination OR active_sql_transaction THEN
+    EXCEPTION WHEN invalid_transaction_termination OR active_sql_transaction
+                   OR feature_not_supported THEN
+        -- Of the last ones only 19's WAIT FOR, which cannot run in any other statement.
+        IF SQLSTATE OPERATOR(pg_catalog.=) '0A000'
+           AND command OPERATOR(pg_catalog.!~*) '\mWAIT\s+FOR\M' THEN RAISE; END IF;
         PERFORM advisory._require(
             false, pg_catalog.replace(SQLSTATE, '2D000', '0A000'), SQLERRM, NULL,
             'This command cannot run inside advisory.run(). Take the lock with CALL '
@@ -1558,13 +1654,16 @@ CREATE OR REPLACE VIEW advisory.blockers AS
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
            -- These end the session only if it still holds the lock.  Long names would not fit.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
+                WHEN to_cancel IS NOT NULL
+                THEN format('SELECT advisory.cancel_waiter(%s, %L);', to_cancel, shown.lock)
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
                 THEN format('SELECT advisory.terminate_blocker(%s, %L);', (e).pid, shown.lock)
                 WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
                     AND advisory.key((e).namespace, (e).name) = (e).key
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
-                            (e).namespace, (e).name, (e).pid)
-                ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L);',
+                            (e).namespace, (e).name, (e).pid, (e).kind)
+                ELSE format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L);', (e).key,
+                            (e).pid, (e).kind)
            END AS remedy, backend_type, a.client_addr,
            regexp_replace(_printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
                           '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
@@ -1572,6 +1671,17 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                     ORDER BY above, start, session) AS first USING (above)
     CROSS JOIN LATERAL (SELECT concat((e).part, (e).lock)) AS shown (lock)
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
+    -- The program of an idle holder works in another session, and waits there for the snapshot, as
+    -- CREATE INDEX CONCURRENTLY does, or for the transaction of somebody who waits for the lock.
+    -- If the holder were ended, the lock would be free while its program works.
+    LEFT JOIN LATERAL (
+        SELECT min(work.above) FROM edge AS work
+        JOIN edge AS m ON m.session = work.above AND m.above = root.above
+        JOIN pg_stat_activity AS w ON w.pid = work.session
+        WHERE (e).kind IS NOT NULL AND (m.waiter).tag = (e).tag
+            AND a.state LIKE 'idle%'
+            AND (w.usesysid, w.datid) = (a.usesysid, a.datid)
+            AND w.application_name = a.application_name) AS h (to_cancel) ON true
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW blockers IS 'what others wait for in the end, and the statement that ends it';
 CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
@@ -1580,6 +1690,14 @@ CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
                                           WHERE b.pid = $1 AND b.lock = $2)), false) $$;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
+CREATE OR REPLACE FUNCTION advisory.cancel_waiter(pid integer, lock text)
+    RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT coalesce(pg_cancel_backend((
+        SELECT $1 FROM advisory.blockers AS b
+        WHERE b.remedy = format('SELECT advisory.cancel_waiter(%s, %L);', $1, $2) LIMIT 1)), false)
+    $$;
+COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS
+    'cancel the wait of a session if advisory.blockers still asks for it';
 -- Waiters (1), holders of what they wait for (2), and other locks (3).  It shows ten waiters for
 -- a lock, thirty other locks of a session; the line of the next one counts it and all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
@@ -1590,8 +1708,9 @@ CREATE OR REPLACE VIEW advisory.activity AS
         UNION ALL
         -- Leases that nobody waits for count as those of one session.
         SELECT lock, NULL, 'lease', NULL, owner, state, true, false, NULL, NULL, 0, NULL
-        FROM (SELECT * FROM _shown_leases WHERE state <> 'expired' LIMIT 10000) AS l
-        WHERE ('lease ' || queue IN (SELECT tag FROM known)) IS NOT TRUE),
+        FROM _shown_leases AS l
+        WHERE state <> 'expired' AND place <= 10000
+            AND ('lease ' || queue IN (SELECT tag FROM known)) IS NOT TRUE),
     entry AS (
         SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER same THEN 2
                        ELSE 3 END AS rank,
@@ -1616,17 +1735,25 @@ CREATE OR REPLACE VIEW advisory.activity AS
     ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place;
 COMMENT ON VIEW activity IS 'waiters for advisory locks, their blockers, and all other holders';
 CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bigint, pid integer,
-    timeout interval) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
+    timeout interval, only_kind text) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * interval '1 ms'; BEGIN
-    PERFORM _check(pid::text, 'pid');
+    PERFORM _check(pid::text, 'pid'),
+            _require(only_kind IN ('lock', 'semaphore', 'lease'), '22023',
+                     'kind must be "lock", "semaphore" or "lease"');
     IF NOT EXISTS (SELECT FROM _holders_of(namespace, name, key) AS h
-                   WHERE granted AND h.pid = _terminate.pid)
+                   WHERE granted AND h.pid = _terminate.pid
+                       AND h.kind = coalesce(only_kind, h.kind))
         AND NOT EXISTS (
             SELECT FROM locks AS l WHERE kind = 'lease' AND granted AND l.pid = _terminate.pid
+                AND l.kind = coalesce(only_kind, l.kind)
                 AND (l.namespace, l.name) = (_printable($1), _printable($2))) THEN
-        RAISE WARNING
-            'PID % does not hold advisory lock "%", nor a slot of the semaphore of that name',
-            pid, _display(namespace, coalesce(name, key::text));
+        RAISE WARNING '%', format(
+            CASE only_kind WHEN 'lock' THEN 'PID %s does not hold advisory lock "%s"'
+                           WHEN 'semaphore' THEN 'PID %s does not hold a slot of semaphore "%s"'
+                           WHEN 'lease' THEN 'PID %s does not hold lease "%s"'
+                           ELSE 'PID %s does not hold advisory lock "%s", '
+                                'nor a slot of the semaphore of that name' END,
+            pid, _display(namespace, coalesce(name, key::text)));
         RETURN false; END IF;
     IF NOT pg_terminate_backend(pid) OR timeout = '0' THEN
         RETURN coalesce(timeout = '0', false); END IF;
@@ -1723,8 +1850,9 @@ unlock_all(namespace text, names text[]) | integer | _unlock_all(namespace, name
 +holders(namespace text, name text) | holders
     | * FROM _holders_of(namespace, name, advisory.key(namespace, name))
     | sessions that hold the lock, or a slot of this name, or wait for it
-+terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean
-    | _terminate(namespace, name, advisory.key(namespace, name), pid, timeout)
++terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s',
+    kind text DEFAULT NULL) | boolean
+    | _terminate(namespace, name, advisory.key(namespace, name), pid, timeout, kind)
     | end a session if it still holds the lock, or a slot, of this name
 claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL) | timestamptz
@@ -1790,8 +1918,8 @@ $list$), E'\n(?! )') AS given,
                      '(namespace text, name text', '_key(key bigint'),
                      'namespace, name, advisory', 'NULL, NULL, advisory'),
                      'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
-                     'DEFAULT (%s|NULL)\)(.*) NULL, key',
-                     'DEFAULT \1, label text DEFAULT NULL)\2 label, key')
+                     'interval DEFAULT (%s|NULL)\)(.*) NULL, key',
+                     'interval DEFAULT \1, label text DEFAULT NULL)\2 label, key')
                  WHERE given LIKE '+%') AS k (exclusive),
              -- A line for exclusive mode stands for shared mode, too.
              LATERAL (

@@ -36,6 +36,12 @@ BEGIN
             HINT = 'Save the tables key_labels, fences, _claims and _leases, drop the extension '
                    'advisory_portable, and create advisory_ext.';
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('advisory._leases')
+                       AND attname = 'role_name') THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = 'this is the portable edition of an older version',
+            HINT = 'Run the file advisory.sql of this version first.';
+    END IF;
     -- Nobody may wait for this file while it waits for him.  So it locks all before it changes
     -- anything.  If somebody is in the way, it begins again.
     FOR attempts_left IN REVERSE 50..0 LOOP
@@ -119,11 +125,11 @@ SET LOCAL lock_timeout = '5s';
 CREATE EXTENSION advisory_ext;
 
 INSERT INTO advisory._claims (
-        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
-        every, pid)
+        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, role_name,
+        server, finished_at, every, pid)
     SELECT
-        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at,
-        every, pid
+        key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, role_name,
+        system, finished_at, every, pid
     FROM ONLY advisory_portable._claims;
 INSERT INTO advisory.fences (key, token) SELECT key, token FROM ONLY advisory_portable.fences;
 INSERT INTO advisory.key_labels (key, key1, key2, label, note)
@@ -131,8 +137,8 @@ INSERT INTO advisory.key_labels (key, key1, key2, label, note)
 
 DO $$
 DECLARE
-    -- Of those that were checked, of leases, and of the era.  Every role can check a token that
-    -- would use up all eras: what is above the half of them does not count.
+    -- Of those that were checked, of leases, and of the era.  Older files let every role check a
+    -- token that would use up all eras: what is above the half of them does not count.
     highest bigint := greatest(
         (SELECT max(token) FROM advisory.fences WHERE token >> 50 < 4096),
         (SELECT max(token) FROM ONLY advisory_portable._leases WHERE token >> 50 < 4096),
@@ -140,13 +146,13 @@ DECLARE
     -- What the portable edition has made, besides the names of the extension.
     own text[] := '{_acquire,_await,_await_lease,_begin_job,_bytes,_can_lock,_check,_check_list,
         _check_slot,_claim_window,_claims,_deadline,_display,_edges,_end_claim,_end_lease,_entries,
-        _entry,_era,_expiry,_hash,_here,_holders,_holders_of,_is_held,_keys,_lease,_lease_length,
-        _lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,_microseconds,
-        _milliseconds,_most,_no_key,_own,_pause,_prepared,_printable,_raise_not_available,
-        _raise_taken,_request,_require,_serve_request,_server,_server_began,_sets,_shown_leases,
-        _sign_request,_slot_key,_take,_take_all,_take_lease,_take_slots,_terminate,_token,_tree,
-        _try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_window,
-        _window_at}';
+        _entry,_era,_expiry,_has_role,_hash,_here,_holders,_holders_of,_is_held,_keys,_lease,
+        _lease_length,_lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,
+        _microseconds,_milliseconds,_most,_no_key,_own,_pause,_prepared,_printable,
+        _raise_not_available,_raise_taken,_request,_require,_role_here,_serve_request,_server,
+        _server_began,_sets,_shown_leases,_sign_request,_slot_key,_system,_take,_take_all,
+        _take_lease,_take_slots,_terminate,_token,_tree,_try_any,_try_once,_unlock,_unlock_all,
+        _unlock_quietly,_use_lease,_uses,_wait,_window,_window_at}';
     one text;
     was_dropped boolean := true;
     objects text;
@@ -158,10 +164,10 @@ BEGIN
     END IF;
     -- A lease of an older server, or of none, has its whole TTL again.
     INSERT INTO advisory._leases (
-            key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at,
-            expires_at, renewals)
+            key, token, namespace, name, owner, role, role_name, server, era, ttl, lock_delay,
+            acquired_at, renewed_at, expires_at, renewals)
         SELECT
-            key, token, namespace, name, owner, role,
+            key, token, namespace, name, owner, role, role_name, system,
             CASE server
                 WHEN (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
                 THEN advisory.token('advisory_ext', 'to-extension') >> 50

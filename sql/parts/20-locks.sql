@@ -309,26 +309,29 @@ COMMENT ON FUNCTION advisory.holders(text, uuid) IS
     'sessions that hold the lock, or a slot of this name, or wait for it';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, name text, pid integer,
-                                          timeout interval DEFAULT '5s')
+                                          timeout interval DEFAULT '5s',
+                                          kind text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
+COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval, text) IS
     'end a session if it still holds the lock, or a slot, of this name';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id bigint, pid integer,
-                                          timeout interval DEFAULT '5s')
+                                          timeout interval DEFAULT '5s',
+                                          kind text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
+COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval, text) IS
     'end a session if it still holds the lock, or a slot, of this name';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id uuid, pid integer,
-                                          timeout interval DEFAULT '5s')
+                                          timeout interval DEFAULT '5s',
+                                          kind text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
+COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval, text) IS
     'end a session if it still holds the lock, or a slot, of this name';
 

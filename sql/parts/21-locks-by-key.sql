@@ -103,9 +103,10 @@ COMMENT ON FUNCTION advisory.holders_key(bigint) IS
 
 
 CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer,
-                                              timeout interval DEFAULT '5s')
+                                              timeout interval DEFAULT '5s',
+                                              kind text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval, text) IS
     'end a session if it still holds the lock, or a slot, of this key';

@@ -1,6 +1,8 @@
 -- The view of leases.  Their table is made further down.
 
-CREATE FUNCTION advisory_internal.lease_rows()
+-- The one with this key, or all, but no more than 10,000 of each role.
+CREATE FUNCTION advisory_internal.lease_rows(only_one boolean DEFAULT false,
+                                             wanted_key bigint DEFAULT NULL)
     RETURNS TABLE (
         namespace text,
         name text,
@@ -17,7 +19,7 @@ CREATE FUNCTION advisory_internal.lease_rows()
         lock text)
     AS 'MODULE_PATHNAME', 'advisory_leases'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory_internal.lease_rows() IS 'rows of advisory.leases';
+COMMENT ON FUNCTION advisory_internal.lease_rows(boolean, bigint) IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,

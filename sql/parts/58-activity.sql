@@ -104,16 +104,24 @@ CREATE VIEW advisory_internal.activity AS
         FROM waiter AS w
         LEFT JOIN held_by USING (tag, place)
         WHERE place <= 11
+    ), some_lease AS MATERIALIZED (
+        SELECT * FROM advisory_internal.lease_rows()
+    ), used_lease AS (
+        SELECT key, min(wait_start) AS since, bool_or(NOT granted) AS is_awaited
+        FROM entry
+        WHERE kind = 'lease' AND database = current_database()
+        GROUP BY key
     ), lease AS (
         -- One that has expired matters while a session waits for it, or relies on it.
         SELECT l.*, u.is_awaited, u.since,
                row_number() OVER (ORDER BY u.is_awaited IS NOT TRUE, u.since, u.key IS NULL,
                                            l.acquired_at, l.lock) > 20 AS is_one_of_many
-        FROM advisory_internal.lease_rows() AS l
-        LEFT JOIN (SELECT key, min(wait_start) AS since, bool_or(NOT granted) AS is_awaited
-                   FROM entry
-                   WHERE kind = 'lease' AND database = current_database()
-                   GROUP BY key) AS u ON u.key = l.key
+        FROM (SELECT lock, owner, state, acquired_at, key FROM some_lease
+              UNION ALL
+              SELECT r.lock, r.owner, r.state, r.acquired_at, r.key
+              FROM used_lease AS used, advisory_internal.lease_rows(true, used.key) AS r
+              WHERE r.key NOT IN (SELECT key FROM some_lease WHERE key IS NOT NULL)) AS l
+        LEFT JOIN used_lease AS u ON u.key = l.key
         WHERE l.state <> 'expired' OR u.key IS NOT NULL
     ), line (rank, since, place, database, lock, datid, high, low, objsubid, slot, mode, pid, who,
              state, waiting, held, pids) AS (
@@ -264,7 +272,8 @@ CREATE FUNCTION advisory_internal.blockers()
         transaction xid,
         backend_type text,
         client_addr inet,
-        query text)
+        query text,
+        pid_to_cancel integer)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
@@ -278,13 +287,16 @@ CREATE VIEW advisory.blockers AS
                END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           shown.lock,
+           advisory_internal.cut(whole.lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
            -- the database may have put before pg_catalog.  None can name a prepared
            -- transaction whose identifier is shown with special characters replaced.
-           CASE WHEN kind = 'semaphore'
+           CASE WHEN pid_to_cancel IS NOT NULL
+                -- The program of the holder waits for that waiter, and goes on under the lock.
+                THEN format('SELECT advisory.cancel_waiter(%s, %L);', pid_to_cancel, whole.lock)
+                WHEN kind = 'semaphore'
                      AND b.key IN (SELECT s.key FROM advisory.semaphores AS s WHERE slots_disagree)
                 -- Whoever has the slot may be right.
                 THEN format('SELECT pid, granted, slots FROM advisory.locks '
@@ -297,16 +309,17 @@ CREATE VIEW advisory.blockers AS
                 WHEN b.pid IS NULL AND is_named
                 THEN format('SELECT advisory.break_lease(%L, %L, ', b.namespace, b.name)
                     || l.token || ');'
-                -- These end the session only if it still holds the lock.  Long names would not fit
-                -- on a line.
+                -- These end the session only if it still holds the lock, or a slot.  Long names
+                -- would not fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named
                      AND octet_length(b.namespace || b.name) <= 50
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name,
-                            b.pid)
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L);',
+                            b.namespace, b.name, b.pid, kind)
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
-                THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
+                THEN format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L);', b.key,
+                            b.pid, kind)
                 WHEN b.pid IS NOT NULL
-                THEN format('SELECT advisory.terminate_blocker(%s, %L);', b.pid, shown.lock)
+                THEN format('SELECT advisory.terminate_blocker(%s, %L);', b.pid, whole.lock)
            END AS remedy,
            backend_type, client_addr,
            advisory_internal.cut(left(advisory_internal.printable(ltrim(regexp_replace(
@@ -315,16 +328,17 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-    CROSS JOIN LATERAL (SELECT advisory_internal.cut(concat(before_lock, advisory_internal.unnamed(
+    CROSS JOIN LATERAL (SELECT concat(before_lock, advisory_internal.unnamed(
         objsubid, high, low,
         (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
-        is_label), after_lock), 90)) AS shown (lock)
+        is_label), after_lock)) AS whole (lock)
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL
                                     THEN advisory.key(b.namespace, b.name) = b.key
                                END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.transaction = b.transaction
-    LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL
-        AND b.kind = 'lease' AND l.key = b.key
+    LEFT JOIN LATERAL advisory_internal.lease_rows(true, CASE
+        WHEN b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' THEN b.key END) AS l
+        ON l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
 COMMENT ON VIEW advisory.blockers IS
     'what others wait for in the end, and the statement that ends it';
@@ -340,7 +354,7 @@ COMMENT ON COLUMN advisory.blockers.waiters IS
     'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
 COMMENT ON COLUMN advisory.blockers.remedy IS
-    'statement that ends it, or shows who gives which number of slots';
+    'statement that ends it, cancels a waiter, or shows who gives which K';
 COMMENT ON COLUMN advisory.blockers.backend_type IS
     'as in pg_stat_activity; null if hidden';
 COMMENT ON COLUMN advisory.blockers.client_addr IS
@@ -348,13 +362,30 @@ COMMENT ON COLUMN advisory.blockers.client_addr IS
 COMMENT ON COLUMN advisory.blockers.query IS
     'query on one line, cut; hidden without the privilege to see it';
 
+-- What the view cuts off depends on the encoding of the client, the remedy does not.
 CREATE FUNCTION advisory.terminate_blocker(pid integer, lock text)
     RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
     SELECT coalesce(pg_terminate_backend((
         SELECT b.pid FROM advisory.blockers AS b
-        WHERE b.pid = terminate_blocker.pid AND b.lock = terminate_blocker.lock)), false);
+        WHERE b.pid = terminate_blocker.pid
+            AND (b.lock = terminate_blocker.lock
+                 OR b.remedy = format('SELECT advisory.terminate_blocker(%s, %L);',
+                                      terminate_blocker.pid, terminate_blocker.lock)))), false);
 END;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
+
+CREATE FUNCTION advisory.cancel_waiter(pid integer, lock text)
+    RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000
+BEGIN ATOMIC
+    SELECT coalesce(pg_cancel_backend((
+        SELECT cancel_waiter.pid FROM advisory.blockers AS b
+        WHERE b.remedy = format('SELECT advisory.cancel_waiter(%s, %L);', cancel_waiter.pid,
+                                cancel_waiter.lock)
+        LIMIT 1)), false);
+END;
+COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS
+    'cancel the wait of a session if advisory.blockers still asks for it';

@@ -55,6 +55,14 @@ CREATE FUNCTION advisory_internal.role_name(role oid)
 COMMENT ON FUNCTION advisory_internal.role_name(oid) IS
     'name of a role; null if the lock table is too full to look it up';
 
+-- By session or prepared transaction, and by type.  Reads one partition of the lock table after the
+-- other; pg_locks would lock all of them at once.
+CREATE FUNCTION advisory_internal.lock_use()
+    RETURNS TABLE (pid integer, transaction xid, type text, holders bigint, locks bigint)
+    AS 'MODULE_PATHNAME', 'advisory_lock_use'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory_internal.lock_use() IS 'rows for advisory.pressure_by_backend';
+
 -- A session-level lock costs its session 0.02 us at the end of each transaction, when the server
 -- visits every lock of the session, if there are 1,000 of them; 0.2 us if there are 100,000, which
 -- do not fit into the processor's caches.
@@ -68,17 +76,13 @@ CREATE VIEW advisory.pressure_by_backend AS
            s.session_locks,
            s.session_locks * 0.1 * interval '1 microsecond' AS statement_cost,
            p.gid
-    FROM (SELECT pid, virtualtransaction, count(*) AS locks,
-                 count(*) FILTER (WHERE locktype = 'advisory') AS advisory_locks,
-                 array_agg(transactionid) FILTER (WHERE locktype = 'transactionid') AS xids
-          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple,
-                virtualxid, transactionid,
-                       classid, objid, objsubid
-                FROM pg_catalog.pg_lock_status()
-                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
-          GROUP BY pid, virtualtransaction) AS l
+    FROM (SELECT pid, transaction, sum(holders)::bigint AS locks,
+                 coalesce(sum(holders) FILTER (WHERE type = 'advisory'), 0)::bigint
+                     AS advisory_locks
+          FROM advisory_internal.lock_use()
+          GROUP BY pid, transaction) AS l
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
-    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.transaction = l.transaction
     LEFT JOIN (SELECT pid, count(*) AS locks
                FROM advisory._locks
                WHERE granted AND scope = 'session'
@@ -106,16 +110,9 @@ COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
 COMMENT ON COLUMN advisory.pressure_by_backend.gid IS 'global identifier of a prepared transaction';
 
 CREATE VIEW advisory.pressure_by_type AS
-    SELECT locktype AS type, count(*) AS locks, sum(holders)::bigint AS holders
-    FROM (SELECT locktype, count(*) AS holders
-          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple,
-                virtualxid, transactionid,
-                       classid, objid, objsubid
-                FROM pg_catalog.pg_lock_status()
-                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
-          GROUP BY locktype, database, relation, page, tuple, virtualxid, transactionid, classid,
-              objid, objsubid) AS l
-    GROUP BY locktype
+    SELECT type, sum(locks)::bigint AS locks, sum(holders)::bigint AS holders
+    FROM advisory_internal.lock_use()
+    GROUP BY type
     ORDER BY locks DESC, type;
 COMMENT ON VIEW advisory.pressure_by_type IS
     'use of the server''s shared lock table by type of lock, largest first';

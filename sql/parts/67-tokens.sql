@@ -1,13 +1,13 @@
 -- Fencing tokens: numbers that grow with every holder of a lock, beyond sessions and servers.
 
--- The era of the tokens, packed into one value with its timeline and a part of the system
--- identifier.  No transaction rolls a sequence back.  src/core/token.cpp says how the value is
--- read.
+-- The era of the tokens, packed into one value with its timeline and what cluster and database it
+-- belongs to.  No transaction rolls a sequence back.  src/core/token.cpp says how it is read.
 CREATE SEQUENCE advisory._era MINVALUE 1;
 COMMENT ON SEQUENCE advisory._era IS 'era of the fencing tokens; see advisory.token()';
 SELECT pg_extension_config_dump('advisory._era', '');
 
--- When this server first saw the era, in microseconds since 2000.
+-- When this server first saw the era, in milliseconds since 2000, with the era again.  It is not
+-- dumped: so a dump that is restored into this database does not bring an older era back.
 CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
 COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
 

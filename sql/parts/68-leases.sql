@@ -7,7 +7,9 @@ CREATE TABLE advisory._leases (
     namespace text NOT NULL,
     name text NOT NULL,
     owner text NOT NULL,
-    role regrole NOT NULL,
+    role oid NOT NULL,
+    role_name name NOT NULL,
+    server bigint NOT NULL,
     era bigint NOT NULL,
     ttl interval NOT NULL,
     lock_delay interval NOT NULL,
@@ -22,7 +24,10 @@ COMMENT ON COLUMN advisory._leases.token IS 'fencing token of the present owner'
 COMMENT ON COLUMN advisory._leases.namespace IS 'namespace';
 COMMENT ON COLUMN advisory._leases.name IS 'name';
 COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself';
-COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
+-- No regrole: a dump could not be restored where one of the roles is missing.
+COMMENT ON COLUMN advisory._leases.role IS 'OID of the role that took it, on that server';
+COMMENT ON COLUMN advisory._leases.role_name IS 'name of that role, for other servers';
+COMMENT ON COLUMN advisory._leases.server IS 'system identifier of the server that wrote this';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
 COMMENT ON COLUMN advisory._leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';

@@ -10,6 +10,8 @@ CREATE TABLE advisory._claims (
     claimed_at timestamptz,
     claimed_by text,
     role oid NOT NULL,
+    role_name name NOT NULL,
+    server bigint NOT NULL,
     finished_at timestamptz,
     every interval,
     pid integer
@@ -26,7 +28,9 @@ COMMENT ON COLUMN advisory._claims.claimed_at IS
     'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
 -- No regrole: a dump could not be restored where one of the roles is missing.
-COMMENT ON COLUMN advisory._claims.role IS 'OID of the role that claimed it';
+COMMENT ON COLUMN advisory._claims.role IS 'OID of the role that claimed it, on that server';
+COMMENT ON COLUMN advisory._claims.role_name IS 'name of that role, for other servers';
+COMMENT ON COLUMN advisory._claims.server IS 'system identifier of the server that wrote this';
 COMMENT ON COLUMN advisory._claims.finished_at IS
     'when its work was done; claimed_at if that was with the claim';
 COMMENT ON COLUMN advisory._claims.every IS
@@ -41,6 +45,14 @@ CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory_internal.shown(text, boolean) IS 'a text as views show it';
 
+-- On another server, after a dump was restored, the OID of a role is that of somebody else.
+CREATE FUNCTION advisory_internal.role_here(role oid, role_name name, server bigint)
+    RETURNS oid
+    AS 'MODULE_PATHNAME', 'advisory_role_here'
+    LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.role_here(oid, name, bigint) IS
+    'the role that a row of a table means; 0 if there is none';
+
 -- For the DETAIL of run().
 CREATE FUNCTION advisory_internal.describe_claim(claim advisory._claims, viewer oid)
     RETURNS text
@@ -53,7 +65,8 @@ CREATE FUNCTION advisory_internal.describe_claim(claim advisory._claims, viewer 
              ELSE pg_catalog.concat('at ', pg_catalog.date_trunc('second', claim.claimed_at)) END,
         CASE WHEN claim.claimed_by IS NOT NULL
                   AND (pg_catalog.pg_has_role(viewer, 'pg_read_all_stats'::name, 'USAGE')
-                       OR pg_catalog.pg_has_role(viewer, claim.role, 'USAGE') IS TRUE)
+                       OR pg_catalog.pg_has_role(viewer, advisory_internal.role_here(
+                              claim.role, claim.role_name, claim.server), 'USAGE') IS TRUE)
              THEN pg_catalog.concat(' by ', advisory_internal.shown(
                 pg_catalog.left(claim.claimed_by, 256), true)) END,
         CASE WHEN claim.finished_at OPERATOR(pg_catalog.=) claim.claimed_at
@@ -76,10 +89,10 @@ CREATE VIEW advisory.claims AS
            advisory_internal.shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
            nullif(finished_at, claimed_at) AS finished_at,
            CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND (pid, key) IN (
-                    SELECT l.pid, l.classid::bigint << 32 | l.objid::bigint
-                    FROM pg_catalog.pg_locks AS l
-                    WHERE l.database = advisory_internal.this_database() AND l.granted
-                        AND l.locktype = 'advisory' AND l.objsubid <> 2) THEN 'running'
+                    SELECT l.pid, l.key
+                    FROM advisory._locks AS l
+                    WHERE l.datid = advisory_internal.this_database() AND l.granted
+                        AND l.kind <> 'lease') THEN 'running'
                 WHEN last_window > now + least(every / 2, '1 minute'::interval) THEN 'ahead'
                 WHEN claimed_at IS NULL THEN 'taken back'
                 WHEN finished_at IS NULL THEN 'failed'
@@ -92,7 +105,9 @@ CREATE VIEW advisory.claims AS
     LEFT JOIN (SELECT key, max(last_skipped_at) AS last_skipped_at FROM advisory_internal.stats()
                WHERE namespace IS NOT NULL GROUP BY key) AS skipped USING (key),
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
-                    OR pg_catalog.pg_has_role(role, 'USAGE'::text) IS TRUE,
+                    OR pg_catalog.pg_has_role(
+                        advisory_internal.role_here(role, role_name, server), 'USAGE'::text)
+                    IS TRUE,
                     pg_catalog.clock_timestamp()) AS visible (may_see, now)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;

@@ -99,20 +99,21 @@ text_datum(const char *text)
 /* One row, whose columns are added in order. */
 struct Row
 {
-	static constexpr int MAX_COLUMNS = 32;
+	static constexpr int MAX_COLUMNS = 40;
 
 	Datum		values[MAX_COLUMNS];
 	bool		nulls[MAX_COLUMNS];
 	int			count = 0;
 
-	void		add(Datum value, bool is_null = false) noexcept
+	void		add(Datum value, bool is_null = false)
 	{
-		Assert(count < MAX_COLUMNS);
+		if (count == MAX_COLUMNS)
+			elog(ERROR, "a row has more than %d columns", MAX_COLUMNS);
 		values[count] = value;
 		nulls[count++] = is_null;
 	}
 	/* A value of a type that is passed by reference; null for 0. */
-	void		add_reference(Datum value) noexcept
+	void		add_reference(Datum value)
 	{
 		add(value, value == Datum(0));
 	}
@@ -124,11 +125,11 @@ struct Row
 	{
 		add_reference(text_datum(text));
 	}
-	void		add_bool(bool value) noexcept
+	void		add_bool(bool value)
 	{
 		add(BoolGetDatum(value));
 	}
-	void		add_int32(int32 value) noexcept
+	void		add_int32(int32 value)
 	{
 		add(Int32GetDatum(value));
 	}

@@ -62,12 +62,13 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 	if (held <= max_locks_per_xact)
 		return;
 
-	char	   *shown = display_lock(name);
+	char	   *what = request != nullptr
+		? describe_request(*request) : psprintf("lease \"%s\"", display_lock(name));
 
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("cannot take advisory lock \"%s\" because the server's lock table %s nearly "
-					"full", shown, pool_percent_used(pool) > limit ? "is" : "would be"),
+			 errmsg("cannot take %s because the server's lock table %s nearly full",
+					what, pool_percent_used(pool) > limit ? "is" : "would be"),
 			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated "
 					   INT64_FORMAT " locks), and advisory_ext.pool_limit is %d. This session "
 					   "%s %d advisory locks, more than max_locks_per_transaction (%d).",

@@ -129,7 +129,7 @@ release_snapshots(const LockName &name, const char *procedure)
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	int			slot;
+	int			slot = NO_SLOT;
 	Outcome		outcome;
 
 	release_snapshots(request.name, procedure);

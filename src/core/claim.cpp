@@ -18,6 +18,12 @@ namespace advisory
 static constexpr TimestampTz ORIGIN = 366 * USECS_PER_DAY;
 
 TimestampTz
+whole_milliseconds(TimestampTz time) noexcept
+{
+	return time - (time % 1000 + 1000) % 1000;
+}
+
+TimestampTz
 window_at(TimestampTz at, int64 length, Datum zone)
 {
 	auto		local = [=](TimestampTz time) {
@@ -73,22 +79,23 @@ display_window(TimestampTz window)
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
-	" claimed_at, claimed_by, role, finished_at, every, pid)"
-	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END, $10,"
-	" pg_backend_pid()"
+	" claimed_at, claimed_by, role, role_name, server, finished_at, every, pid)"
+	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, pg_get_userbyid($7), $11,"
+	" CASE WHEN $8 THEN $5 END, $10, pg_backend_pid()"
 	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1"
 	" AND greatest(last_window, CASE WHEN $10 IS NULL THEN claimed_at END) > $9)"
 	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name,"
 	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
 	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
+	" role_name = EXCLUDED.role_name, server = EXCLUDED.server,"
 	" finished_at = EXCLUDED.finished_at, every = EXCLUDED.every, pid = EXCLUDED.pid"
 	" WHERE greatest(c.last_window, CASE WHEN $10 IS NULL THEN c.claimed_at END) <= $9",
 	SPI_OK_INSERT, false};
 
-/* The claim of this transaction begins at $2. */
+/* The claim of this transaction is made at $2, in window $3. */
 static OwnStatement MOVE_CLAIM = {
 	"_claims",
-	"UPDATE advisory._claims SET last_window = $2, claimed_at = $2,"
+	"UPDATE advisory._claims SET claimed_at = $2, last_window = $3,"
 	" finished_at = CASE WHEN finished_at IS NOT NULL THEN $2 END WHERE key = $1",
 	SPI_OK_UPDATE, false};
 
@@ -147,23 +154,29 @@ claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 	PreventCommandIfReadOnly(claim->every != nullptr ? "advisory.claim()"
 							 : "advisory.claim_apart()");
 	claim->claimed_at = GetCurrentTimestamp();
-	if (claim->every == nullptr)
-		claim->window = claim->claimed_at;
+	claim->window = whole_milliseconds(claim->every != nullptr ? claim->window
+									   : claim->claimed_at);
 	if (!change_claim(
 			"claiming", name, claim->window, &ADVANCE_CLAIM,
 			{argument(name.key.value), argument(name.ns), argument(name.name),
 			 time_argument(claim->window), time_argument(claim->claimed_at),
 			 argument(own_description()), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
 			 Argument{BoolGetDatum(is_with_work), BOOLOID},
-			 time_argument(claim->window - claim->distance),
-			 Argument{IntervalPGetDatum(claim->every), INTERVALOID, claim->every == nullptr}}))
+			 time_argument((claim->every != nullptr ? claim->window : claim->claimed_at) -
+						   claim->distance),
+			 Argument{IntervalPGetDatum(claim->every), INTERVALOID, claim->every == nullptr},
+			 argument(server_identifier())}))
 		return false;
 
 	/* If it has waited for a transaction that rolled back, the next one must be apart from now. */
-	if (claim->every == nullptr && GetCurrentTimestamp() - claim->window >= USECS_PER_SEC / 1000)
+	if (claim->every == nullptr &&
+		GetCurrentTimestamp() - claim->claimed_at >= USECS_PER_SEC / 1000)
 	{
-		claim->window = claim->claimed_at = GetCurrentTimestamp();
-		run_own_statement(&MOVE_CLAIM, {argument(name.key.value), time_argument(claim->window)});
+		claim->claimed_at = GetCurrentTimestamp();
+		claim->window = whole_milliseconds(claim->claimed_at);
+		run_own_statement(&MOVE_CLAIM, {argument(name.key.value),
+										time_argument(claim->claimed_at),
+										time_argument(claim->window)});
 	}
 	return true;
 }

@@ -5,7 +5,8 @@
  * A window is a period of time; the time at which it begins stands for it.  For each name only the
  * last claimed window is kept.  So windows must be claimed in order, and windows before the last
  * claimed one cannot be claimed any more.  Claims that only have to be apart are windows that begin
- * when they are claimed.
+ * when they are claimed.  A window is whole milliseconds: many drivers keep no more of a time, and
+ * unclaim() must know it again.
  */
 #pragma once
 
@@ -21,6 +22,9 @@ struct WindowClaim
 	int64		distance;		/* how long after the last claimed window it begins at least */
 	TimestampTz claimed_at;		/* set by claim_window() */
 };
+
+/* The beginning of the millisecond. */
+TimestampTz whole_milliseconds(TimestampTz time) noexcept;
 
 /*
  * The window that contains a time, among windows of this length in microseconds, which must be

@@ -166,12 +166,16 @@ struct Blockers
 	bool		disagree;		/* other sessions give other numbers of slots */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	const char *holder_gid;		/* a prepared transaction that does; null if none does */
+	TransactionId holder_xid;	/* of that */
 };
 
 static void
-append_session(StringInfo out, const VisibleSession &session)
+append_session(StringInfo out, const VisibleSession &session, TransactionId xid)
 {
-	if (session.gid != nullptr)
+	/* What is shown of such an identifier can be that of another one. */
+	if (session.gid != nullptr && !is_printable(session.gid))
+		appendStringInfo(out, "Prepared transaction \"%s\" (transaction %u)", session.gid, xid);
+	else if (session.gid != nullptr)
 		appendStringInfo(out, "Prepared transaction \"%s\"", session.gid);
 	else if (session.pid == 0)
 		appendStringInfoString(out, "A prepared transaction");
@@ -238,7 +242,7 @@ append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &ses
 	if (out->len > 0)
 		appendStringInfoChar(out, '\n');
 	start = out->len;
-	append_session(out, session);
+	append_session(out, session, entry.xid);
 	append_hold(out, entry);
 	if (entry.granted)
 		awaited = what_it_awaits(entry, &since);
@@ -313,8 +317,11 @@ find_blockers(const LockEntries &found, LockEntry me)
 				blockers.is_waiting = is_waiting;
 			if (granted && blockers.holder_pid == 0)
 				blockers.holder_pid = entry.pid;
-			if (granted && blockers.holder_gid == nullptr)
+			if (granted && blockers.holder_gid == nullptr && session.gid != nullptr)
+			{
 				blockers.holder_gid = session.gid;
+				blockers.holder_xid = entry.xid;
+			}
 		}
 	}
 	if (count > DESCRIBED_BLOCKERS)
@@ -351,15 +358,18 @@ describe_blockers(const LockRequest &request)
 
 /* The HINT: where to look, and the statement that ends the session that holds this. */
 static int
-set_terminate_hint(const LockName &name, const char *what, int pid)
+set_terminate_hint(const LockName &name, Kind kind, int pid)
 {
 	char	   *arguments = call_arguments(name);
 
 	if (pid == 0)
 		return errhint(LOOK_HINT);
-	return errhint(LOOK_HINT " To end %s: SELECT advisory.terminate_holder%s(%s, %d).", what,
+	return errhint(LOOK_HINT " To end %s: "
+				   "SELECT advisory.terminate_holder%s(%s, %d, kind => '%s').",
+				   kind == Kind::semaphore ? "the first of these sessions" : "that session",
 				   arguments == nullptr ? "_key" : "",
-				   arguments == nullptr ? psprintf(INT64_FORMAT, name.key.value) : arguments, pid);
+				   arguments == nullptr ? psprintf(INT64_FORMAT, name.key.value) : arguments, pid,
+				   kind_name(kind));
 }
 
 /* The HINT: statements that show who is in the way, and that end such a session. */
@@ -372,7 +382,8 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 					   "SELECT * FROM advisory.semaphores.");
 	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
 		return errhint("To see the prepared transaction that holds it: "
-					   "SELECT * FROM pg_catalog.pg_prepared_xacts.");
+					   "SELECT * FROM pg_catalog.pg_prepared_xacts WHERE transaction = '%u'.",
+					   blockers.holder_xid);
 	if (blockers.holder_gid != nullptr)
 		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or "
 					   "ROLLBACK PREPARED %s.",
@@ -381,8 +392,7 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
-	return set_terminate_hint(request.name, request.is_for_slot()
-							  ? "the first of these sessions" : "that session",
+	return set_terminate_hint(request.name, request.is_for_slot() ? Kind::semaphore : Kind::lock,
 							  blockers.holder_pid);
 }
 
@@ -446,7 +456,7 @@ raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
 			 errmsg("could not obtain lease \"%s\" %s", shown, describe_limit(outcome, limit)),
 			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 holder != 0
-			 ? set_terminate_hint(name, "that session", holder)
+			 ? set_terminate_hint(name, Kind::lease, holder)
 			 : errhint("To see who holds it: SELECT * FROM advisory.leases."),
 			 set_lock_fields(name)));
 }

@@ -16,7 +16,7 @@ namespace advisory
 
 static constexpr char LEASES[] = "_leases";
 
-/* No view shows more: a role that takes very many must not make the views slow for others. */
+/* No view shows more of a role: one that takes very many must not hide the leases of others. */
 static constexpr int SHOWN_LEASES = 10000;
 
 /* ---- Statements ---- */
@@ -28,8 +28,8 @@ static constexpr int SHOWN_LEASES = 10000;
  * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain
  * any text, so no more of it is read than the functions of this extension write.
  */
-#define STATE "key, role, token, era, ttl, lock_delay, acquired_at, renewed_at, expires_at," \
-	" renewals"
+#define STATE "key, role, role_name, server, token, era, ttl, lock_delay, acquired_at," \
+	" renewed_at, expires_at, renewals"
 #define TEXTS ", left(namespace, 1024), left(name, 1024), left(owner, 256)"
 
 static OwnStatement SELECT_STATE = {
@@ -39,12 +39,14 @@ static OwnStatement SELECT_STATE = {
 
 static OwnStatement SELECT_LEASE = {
 	LEASES,
-	"SELECT " STATE TEXTS " FROM advisory._leases WHERE key = $1",
+	"SELECT " STATE TEXTS ", 1::bigint FROM advisory._leases WHERE key = $1",
 	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
-	"SELECT " STATE TEXTS " FROM advisory._leases ORDER BY expires_at DESC LIMIT $1",
+	"SELECT " STATE TEXTS ", place FROM advisory._leases JOIN (SELECT key, row_number() OVER"
+	" (PARTITION BY role ORDER BY expires_at DESC) AS place FROM advisory._leases) AS placed"
+	" USING (key) WHERE place <= $1",
 	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_NEIGHBOURS = {
@@ -56,23 +58,25 @@ static OwnStatement SELECT_NEIGHBOURS = {
 /* Both have the same arguments. */
 static OwnStatement INSERT_LEASE = {
 	LEASES,
-	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay,"
-	" acquired_at, renewed_at, expires_at, renewals)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0) ON CONFLICT DO NOTHING",
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, role_name, server,"
+	" era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, pg_get_userbyid($6), $13, $7, $8, $9, $10, $10, $10 + $8, 0)"
+	" ON CONFLICT DO NOTHING",
 	SPI_OK_INSERT, true};
 
 static OwnStatement REPLACE_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET token = $2, namespace = $3, name = $4, owner = $5, role = $6,"
-	" era = $7, ttl = $8, lock_delay = $9, acquired_at = $10, renewed_at = $10,"
-	" expires_at = $10 + $8, renewals = 0"
+	" role_name = pg_get_userbyid($6), server = $13, era = $7, ttl = $8, lock_delay = $9,"
+	" acquired_at = $10, renewed_at = $10, expires_at = $10 + $8, renewals = 0"
 	" WHERE key = $1 AND token = $11 AND renewals = $12",
 	SPI_OK_UPDATE, true};
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3,"
-	" renewals = renewals + 1 WHERE key = $1 AND token = $2",
+	" renewals = renewals + 1, role = $6, role_name = pg_get_userbyid($6), server = $7"
+	" WHERE key = $1 AND token = $2",
 	SPI_OK_UPDATE, true};
 
 static OwnStatement DELETE_LEASE = {
@@ -86,7 +90,7 @@ static OwnStatement DELETE_LEASE = {
 static int64
 length_of(Datum interval) noexcept
 {
-	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_DAYS * USECS_PER_DAY), 0);
 }
 
 /* A time that has passed, so neither infinite nor before 2000. */
@@ -100,7 +104,7 @@ past(Datum time) noexcept
 static TimestampTz
 future(Datum time) noexcept
 {
-	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY)
+	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_DAYS * USECS_PER_DAY)
 		return DT_NOEND;
 	return Max(DatumGetTimestampTz(time), 0);
 }
@@ -113,20 +117,22 @@ row_of(const OwnRow &row, bool has_texts)
 
 	lease.is_there = true;
 	lease.key = Key{row.bigint(1)};
-	lease.role = DatumGetObjectId(row.column(2, REGROLEOID));
-	lease.token = row.bigint(3);
-	lease.era = row.bigint(4);
-	lease.ttl = length_of(row.column(5, INTERVALOID));
-	lease.lock_delay = length_of(row.column(6, INTERVALOID));
-	lease.acquired_at = past(row.column(7, TIMESTAMPTZOID));
-	lease.renewed_at = past(row.column(8, TIMESTAMPTZOID));
-	lease.ends_at = future(row.column(9, TIMESTAMPTZOID));
-	lease.renewals = row.bigint(10);
+	lease.role = role_here(DatumGetObjectId(row.column(2, OIDOID)),
+						   NameStr(*DatumGetName(row.column(3, NAMEOID))), row.bigint(4));
+	lease.token = row.bigint(5);
+	lease.era = row.bigint(6);
+	lease.ttl = length_of(row.column(7, INTERVALOID));
+	lease.lock_delay = length_of(row.column(8, INTERVALOID));
+	lease.acquired_at = past(row.column(9, TIMESTAMPTZOID));
+	lease.renewed_at = past(row.column(10, TIMESTAMPTZOID));
+	lease.ends_at = future(row.column(11, TIMESTAMPTZOID));
+	lease.renewals = row.bigint(12);
 	if (has_texts)
 	{
-		lease.ns = row.text(11);
-		lease.name = row.text(12);
-		lease.owner = row.text(13);
+		lease.ns = row.text(13);
+		lease.name = row.text(14);
+		lease.owner = row.text(15);
+		lease.place = row.bigint(16);
 	}
 	return lease;
 }
@@ -142,7 +148,7 @@ restart(LeaseRow *lease, const Era &present) noexcept
 		lease->ends_at = present.began_at + lease->ttl;
 }
 
-/* The rows that a statement finds, palloc'd; null if there are none. */
+/* The rows that a statement finds for a value, palloc'd; null if there are none. */
 static LeaseRow *
 read_rows(OwnStatement *select, int64 value, bool has_texts, int *count)
 {
@@ -205,24 +211,20 @@ lease_rows_read(int *count)
 	bool		has_memory = unless_lock_table_is_full([&]() {
 		is_locked = !lease_table_lock_now(AccessShareLock);
 		if (!is_locked)
-			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, true, count);
+			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES, true, count);
 	});
 
 	if (is_locked || !has_memory)
-	{
-		*count = 0;
 		ereport(NOTICE,
 				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
 				 errmsg("leases are not shown"),
 				 is_locked
 				 ? errdetail("Another session has locked table \"advisory._leases\".")
 				 : errdetail("The server's lock table is full.")));
-	}
-	else if (*count > SHOWN_LEASES)
-	{
-		*count = SHOWN_LEASES;
-		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
-	}
+	else if (std::any_of(leases, leases + *count, [](const LeaseRow &lease) {
+		return lease.place == SHOWN_LEASES;
+	}))
+		ereport(NOTICE, (errmsg("only %d leases of each role are shown", SHOWN_LEASES)));
 	return leases;
 }
 
@@ -265,9 +267,9 @@ lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 	return run_own_statement(
 		seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE,
 		{argument(name.key.value), argument(lease->token), argument(name.ns), argument(name.name),
-		 argument(lease->owner), Argument{ObjectIdGetDatum(GetUserId()), REGROLEOID},
+		 argument(lease->owner), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
 		 argument(lease->era), argument(&ttl), argument(&lock_delay), time_argument(now),
-		 argument(seen.token), argument(seen.renewals)}) == 1;
+		 argument(seen.token), argument(seen.renewals), argument(server_identifier())}) == 1;
 }
 
 TimestampTz
@@ -276,10 +278,12 @@ lease_row_renew(const LeaseRow &lease, int64 ttl)
 	int64		era = token_era();
 	TimestampTz now = GetCurrentTimestamp();
 	Interval	interval = {ttl, 0, 0};
+	Oid			role = OidIsValid(lease.role) ? lease.role : GetUserId();
 
 	if (run_own_statement(&RENEW_LEASE, {argument(lease.key.value), argument(lease.token),
-										 argument(&interval), argument(era),
-										 time_argument(now)}) == 0)
+										 argument(&interval), argument(era), time_argument(now),
+										 Argument{ObjectIdGetDatum(role), OIDOID},
+										 argument(server_identifier())}) == 0)
 		raise_row_prevented(LEASES);
 	return now + ttl;
 }

@@ -15,14 +15,14 @@
 namespace advisory
 {
 
-/* The longest TTL, and the longest lock_delay. */
-constexpr int64 LONGEST_LEASE_DAYS = 366;
+/* The longest TTL and lock_delay; the longest window of a claim, and distance between claims. */
+constexpr int64 LONGEST_DAYS = 366;
 
 /* A lease, as its row says. */
 struct LeaseRow
 {
 	Key			key;
-	Oid			role;			/* that took it; it may have been dropped */
+	Oid			role;			/* that took it; it may have been dropped (role_here()) */
 	int64		token;
 	int64		era;			/* in which it was last renewed */
 	int64		ttl;			/* in microseconds, as all lengths of time here */
@@ -38,6 +38,7 @@ struct LeaseRow
 	const char *ns;
 	const char *name;
 	const char *owner;			/* the name that the owner gave itself, or was given */
+	int64		place;			/* among those of its role, the last to expire first, from 1 */
 
 	/* When another session can take it over. */
 	TimestampTz free_at() const noexcept
@@ -80,9 +81,9 @@ LeaseRow   *lease_rows_read_neighbours(Key key, int *count);
 LeaseRow   *lease_row_read_now(Key key);
 
 /*
- * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says
- * so, if they cannot be read without waiting, or if the server's lock table is too full to read
- * them.  May ereport.
+ * The leases of this database, palloc'd, but not more than 10,000 of a role.  None, and a NOTICE
+ * that says so, if they cannot be read without waiting, or if the server's lock table is too full
+ * to read them.  May ereport.
  */
 LeaseRow   *lease_rows_read(int *count);
 

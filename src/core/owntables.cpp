@@ -84,6 +84,8 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 	Snapshot	snapshot = InvalidSnapshot;
 	int			count = 0;
 
+	if (arguments.size() > MOST_ARGUMENTS)
+		elog(ERROR, "\"%s\" has more than %d arguments", statement->text, MOST_ARGUMENTS);
 	for (const Argument &argument : arguments)
 	{
 		types[count] = argument.type;

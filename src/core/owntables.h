@@ -79,7 +79,7 @@ struct Argument
 	bool		is_null = false;
 };
 
-constexpr int MOST_ARGUMENTS = 12;
+constexpr int MOST_ARGUMENTS = 16;
 
 inline Argument
 argument(int64 value)

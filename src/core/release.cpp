@@ -252,7 +252,7 @@ wait_for_end(int pid, Timeout timeout)
 }
 
 bool
-terminate_holder(const LockName &name, int pid, Timeout timeout)
+terminate_holder(const LockName &name, int pid, const Kind *only, Timeout timeout)
 {
 	PGPROC	   *proc = pid > 0 ? BackendPidGetProc(pid) : nullptr;
 	bool		sent = false;
@@ -260,9 +260,12 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 	if (proc == nullptr)
 		return warn(name, psprintf("PID %d is not a PostgreSQL backend process", pid));
 	check_may_terminate(proc->roleId);
-	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
-		return warn(name, psprintf("PID %d does not hold advisory lock \"%s\", nor a slot of the "
-								   "semaphore of that name", pid, display_name(name)), nullptr,
+	if (!signal_holder(MyDatabaseId, name.key, pid, only, &sent))
+		return warn(name, psprintf("PID %d does not hold %s \"%s\"%s", pid,
+								   only == nullptr || *only == Kind::lock ? "advisory lock" :
+								   *only == Kind::semaphore ? "a slot of semaphore" : "lease",
+								   display_name(name), only == nullptr
+								   ? ", nor a slot of the semaphore of that name" : ""), nullptr,
 					proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
 					psprintf("That session is in another database. To end it, connect to database "
 							 "\"%s\".", database_name(proc->databaseId)));

@@ -38,10 +38,11 @@ int64		lock_my_count(Key key);
 
 /*
  * End the session with this pid if it holds the lock at that moment, or a slot of the semaphore of
- * that name, and wait for its end (an immediate timeout does not wait).  Returns false, with a
- * WARNING, if it holds neither, could not be signaled, or is still there when the timeout ends.
- * Raises 42501 by pg_terminate_backend()'s rules.
+ * that name, or relies on the lease of that name; or only if it has the one of these that is given.
+ * Wait for its end (an immediate timeout does not wait).  Returns false, with a WARNING, if it has
+ * none, could not be signaled, or is still there when the timeout ends.  Raises 42501 by
+ * pg_terminate_backend()'s rules.
  */
-bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
+bool		terminate_holder(const LockName &name, int pid, const Kind *only, Timeout timeout);
 
 }								/* namespace advisory */

@@ -82,6 +82,8 @@ semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 {
 	int			slot = decode_tag(held->tag).slot;
 
+	if (dlist_is_empty(&held->semaphore->slots))
+		note_unknown_slots(&held->semaphore->seen, false);
 	if (is_prepared)
 		return mark_slot(&held->semaphore->seen, slot, SlotMark::unverified);
 	mark_released(held->semaphore, slot);

@@ -469,6 +469,8 @@ check_slot_deadlock(const LockRequest &request)
 	me.wait.tag = queue_tag(MyDatabaseId, request.name.key);
 	me.wait.slots = request.slots;
 	me.wait.wanted = request.wanted;
+	/* Attached here, not by a search, which may run with an LWLock held. */
+	has_semaphores();
 	detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)

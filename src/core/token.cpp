@@ -4,13 +4,17 @@
  *
  * The era
  *
- * The sequence's value packs an era, the timeline that it belongs to, and a part of the system
- * identifier.  On a later timeline of the same cluster the era grows by as much as the timeline, so
- * it does not matter whether a failover lost a change of the sequence.  In another cluster, after
- * pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so it does on an
- * earlier timeline of the same cluster, which only a restored dump can bring about.  The first
- * session that finds a sequence of another timeline or cluster brings it up to date, and stores the
- * time of that change in a second sequence.
+ * The sequence's value packs an era, the timeline that it belongs to, and a hash of the cluster and
+ * the database.  On a later timeline of the same cluster the era grows by as much as the timeline,
+ * so it does not matter whether a failover lost a change of the sequence.  In another cluster or
+ * database, after pg_upgrade or a restored dump, it grows by the timeline of the cluster; so it
+ * does on an earlier timeline of the same one, which only a restored dump can bring about.  The
+ * first session that finds a sequence of another timeline or database brings it up to date, and
+ * stores the time of that change, with the era again, in a second sequence.
+ *
+ * Somebody else may have written the first one: logical replication of all sequences, or a dump
+ * that is restored into this one.  Then the two do not agree, or it is of another database, and the
+ * era does not fall below that of any lease or fence.
  */
 #include "base/pg.h"
 
@@ -30,6 +34,7 @@ static constexpr int POSITION_BITS = 50;
 static constexpr int64 LAST_ERA = (1 << 13) - 1;
 
 /* The value of the sequence: 0, the era, the timeline, the system. */
+static constexpr int ERA_BITS = 13;
 static constexpr int TIMELINE_BITS = 13;
 static constexpr int SYSTEM_BITS = 37;
 
@@ -38,12 +43,17 @@ static constexpr char ERA_BEGAN[] = "_era_began";
 
 /* ---- The era ---- */
 
-/* The era in a value of the sequence; 0 if there was none yet. */
-static int64
-era_of(int64 value) noexcept
+/* The values of both sequences.  The second one has milliseconds since 2000, and the era. */
+struct Cells
 {
-	return value >> (TIMELINE_BITS + SYSTEM_BITS);
-}
+	int64		value;
+	int64		began;
+
+	/* 0 if there was none yet */
+	int64		era() const noexcept { return value >> (TIMELINE_BITS + SYSTEM_BITS); }
+	int64		era_that_began() const noexcept { return began & LAST_ERA; }
+	TimestampTz began_at() const noexcept { return (began >> ERA_BITS) * 1000; }
+};
 
 /*
  * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's
@@ -90,61 +100,80 @@ write_sequence(const char *name, int64 value)
 	XactReadOnly = is_read_only;
 }
 
-/* This cluster, in a value of the sequence. */
+/* This database of this cluster, in a value of the sequence. */
 static int64
 system_here()
 {
-	uint64		identifier = GetSystemIdentifier();
-	auto	   *bytes = reinterpret_cast<const unsigned char *>(&identifier);
+	uint64		identifiers[] = {GetSystemIdentifier(), MyDatabaseId};
+	auto	   *bytes = reinterpret_cast<const unsigned char *>(identifiers);
 
-	return static_cast<int64>(hash_bytes_extended(bytes, sizeof(identifier), 0) >>
+	return static_cast<int64>(hash_bytes_extended(bytes, sizeof(identifiers), 0) >>
 							  (64 - SYSTEM_BITS));
 }
 
+static Cells
+read_cells()
+{
+	return Cells{read_sequence(ERA), read_sequence(ERA_BEGAN)};
+}
+
+static OwnStatement SELECT_HIGHEST = {
+	"fences",
+	"SELECT coalesce(max(token), 0) FROM (SELECT token FROM advisory.fences"
+	" UNION ALL SELECT token FROM advisory._leases) AS given"
+	/* Who may restore a dump must not use up all eras. */
+	" WHERE token >> 50 < 4096",
+	SPI_OK_SELECT, true};
+
 /*
- * The era that this server must have, given the value of the sequence.  It is the one in the value
- * only if that is of this timeline.
+ * The era that this database must have, given the cells, and whether they have it.  It is the one
+ * in the cells only if that is of this timeline.
  */
 static int64
-era_here(int64 last)
+era_due(const Cells &cells, bool *is_recorded)
 {
 	TimeLineID	timeline = GetWALInsertionTimeLine();
-	int64		era = era_of(last) + timeline;
-	int64		last_timeline = (last >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
-	int64		last_system = last & ((INT64CONST(1) << SYSTEM_BITS) - 1);
+	int64		last_timeline =
+		(cells.value >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
+	int64		last_system = cells.value & ((INT64CONST(1) << SYSTEM_BITS) - 1);
+	int64		era = cells.era() + timeline;
+	int64		highest = 0;
 
-	if (era_of(last) > 0 && last_system == system_here() && last_timeline <= timeline)
+	if (cells.era() > 0 && last_system == system_here() && last_timeline <= timeline)
 		era -= last_timeline;
-	return era;
+	*is_recorded = era == cells.era() && era == cells.era_that_began();
+	if (*is_recorded)
+		return era;
+	run_own_statement(&SELECT_HIGHEST, {}, [&](const OwnRow &row) { highest = row.bigint(1); });
+	return Max(Max(era, cells.era_that_began()), highest >> POSITION_BITS);
 }
 
 int64
 token_era(int64 above)
 {
-	int64		last = read_sequence(ERA);
-	int64		era = era_here(last);
+	bool		is_recorded;
+	int64		era = era_due(read_cells(), &is_recorded);
 	Oid			sequence;
 
-	if (era == era_of(last) && era > above)
+	if (is_recorded && era > above)
 		return era;
 	/* No other session changes the sequence at the same time. */
 	sequence = lock_own_relation(ERA, RELKIND_SEQUENCE, ShareUpdateExclusiveLock);
-	last = read_sequence(ERA);
-	era = Max(era_here(last), above + 1);
+	era = Max(era_due(read_cells(), &is_recorded), above + 1);
 	if (era > LAST_ERA)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
 				 errdetail("This server needs era " INT64_FORMAT
 						   ", but the last possible era is " INT64_FORMAT ".", era, LAST_ERA)));
-	if (era != era_of(last))
+	if (!is_recorded || era > read_cells().era())
 		as_superuser([&]() {
 			Era			seen = token_era_seen();
+			TimestampTz began_at = seen.number == era ? seen.began_at : GetCurrentTimestamp();
 			int64		value = (era << TIMELINE_BITS) | GetWALInsertionTimeLine();
 
 			/* In this order: or the new era would briefly have the beginning of the old one. */
-			write_sequence(ERA_BEGAN,
-						   seen.number == era ? seen.began_at : GetCurrentTimestamp());
+			write_sequence(ERA_BEGAN, ((began_at + 999) / 1000) << ERA_BITS | era);
 			write_sequence(ERA, (value << SYSTEM_BITS) | system_here());
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
@@ -155,11 +184,12 @@ Era
 token_era_seen()
 {
 	static Era	noted;
-	int64		last = read_sequence(ERA);
-	int64		era = RecoveryInProgress() ? era_of(last) : era_here(last);
+	Cells		cells = read_cells();
+	bool		is_recorded;
+	int64		era = RecoveryInProgress() ? cells.era() : era_due(cells, &is_recorded);
 
-	if (era == era_of(last))
-		return Era{era, read_sequence(ERA_BEGAN)};
+	if (RecoveryInProgress() || era == cells.era_that_began())
+		return Era{era, cells.began_at()};
 	if (noted.number != era)
 		noted = Era{era, GetCurrentTimestamp()};
 	return noted;
@@ -250,6 +280,7 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
+	token_era();				/* before this token counts as one that was given */
 	with_error_context([&]() {
 		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
 	}, [&]() {

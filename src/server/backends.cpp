@@ -168,6 +168,12 @@ client_address(const PgBackendStatus &backend)
 	return DirectFunctionCall1(inet_in, CStringGetDatum(host));
 }
 
+Oid
+role_here(Oid role, const char *name, int64 server)
+{
+	return server == server_identifier() ? role : get_role_oid(name, true);
+}
+
 char *
 role_name(Oid role)
 {

@@ -73,6 +73,20 @@ char	   *own_description();
 /* A session's client address as inet; 0 for none (a socket, or unknown). */
 Datum		client_address(const PgBackendStatus &backend);
 
+/* Which server, with its standbys, this is: its system identifier. */
+inline int64
+server_identifier() noexcept
+{
+	return static_cast<int64>(GetSystemIdentifier());
+}
+
+/*
+ * The role that a row of a table means that has its OID, its name, and where they were written: on
+ * this server the OID, which a rename keeps and another role of that name does not get; on another
+ * one, after a restored dump or pg_upgrade, the name.  InvalidOid if there is none.  May ereport.
+ */
+Oid			role_here(Oid role, const char *name, int64 server);
+
 /*
  * A role's or database's name, with foreign bytes escaped.  Null if it was dropped, or cannot be
  * looked up because the server's lock table is full.

@@ -208,13 +208,13 @@ with_partition(int partition, Read read)
 }
 
 /*
- * Is matches(lock) true for a lock that one of these processes holds?  They are count ones from
- * number first on; by default only this session.  Calls it for each lock, with its partition
- * locked, until it returns true.  May ereport (cancellation).
+ * Is matches(number, proclock) true for what one of these processes holds or awaits?  They are
+ * count ones from number first on.  Calls it for each, with its partition locked, until it returns
+ * true.  May ereport (cancellation).
  */
 template <typename Match>
 static bool
-any_held(Match matches, int first = number_of(MyProc), int count = 1)
+any_proclock(Match matches, int first, int count)
 {
 	bool		found = false;
 
@@ -226,7 +226,7 @@ any_held(Match matches, int first = number_of(MyProc), int count = 1)
 			{
 				for (const PROCLOCK *proclock : locks_of(GetPGProcByNumber(i), partition))
 				{
-					found = proclock->holdMask != 0 && matches(proclock->tag.myLock);
+					found = matches(i, proclock);
 					if (found)
 						return;
 				}
@@ -234,6 +234,16 @@ any_held(Match matches, int first = number_of(MyProc), int count = 1)
 		});
 	}
 	return found;
+}
+
+/* The same with matches(lock) for a lock that one of them holds; by default only this session. */
+template <typename Match>
+static bool
+any_held(Match matches, int first = number_of(MyProc), int count = 1)
+{
+	return any_proclock([&](int, const PROCLOCK *proclock) {
+		return proclock->holdMask != 0 && matches(proclock->tag.myLock);
+	}, first, count);
 }
 
 /*
@@ -373,6 +383,23 @@ read_all_locks(bool only_queues)
 	});
 }
 
+LockUse *
+read_lock_use()
+{
+	auto	   *use = static_cast<LockUse *>(palloc_extended(
+		sizeof(LockUse) * LOCK_TYPES * proc_count(), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+
+	any_proclock([&](int number, const PROCLOCK *proclock) {
+		LOCK	   *lock = proclock->tag.myLock;
+		LockUse    &of_type = use[number * LOCK_TYPES + lock->tag.locktag_type];
+
+		of_type.holders++;
+		of_type.locks += *proclocks_of(lock).begin() == proclock;
+		return false;
+	}, 0, proc_count());
+	return use;
+}
+
 LockEntries
 read_locks(std::initializer_list<LOCKTAG> tags, int slots)
 {
@@ -399,10 +426,20 @@ any_prepared(Match matches)
 		any_held(matches, static_cast<int>(ProcGlobal->allProcCount), max_prepared_xacts);
 }
 
-bool
-has_prepared_locks()
+int
+highest_prepared_slot(Oid database, Key key)
 {
-	return any_prepared([](const LOCK *) { return true; });
+	int			highest = 0;
+
+	any_prepared([&](const LOCK *lock) {
+		DecodedTag	tag = decode_tag(lock->tag);
+
+		if (is_advisory(lock->tag) && tag.kind == Kind::semaphore && tag.database == database &&
+			tag.key == key)
+			highest = Max(highest, tag.slot);
+		return false;
+	});
+	return highest;
 }
 
 bool
@@ -512,7 +549,7 @@ wake_holders(const LOCKTAG &tag) noexcept
 }
 
 bool
-signal_holder(Oid database, Key key, int pid, bool *sent)
+signal_holder(Oid database, Key key, int pid, const Kind *only, bool *sent)
 {
 	int			signal_errno = 0;
 	auto		signal_if_same = [&](const PROCLOCK *proclock) {
@@ -523,10 +560,12 @@ signal_holder(Oid database, Key key, int pid, bool *sent)
 			signal_errno = errno;
 		return true;
 	};
-	bool		holds = any_holder(lock_tag(database, key), signal_if_same) ||
-		any_holder(lease_tag(database, key), signal_if_same);
+	auto		counts = [=](Kind kind) { return only == nullptr || *only == kind; };
+	bool		holds =
+		(counts(Kind::lock) && any_holder(lock_tag(database, key), signal_if_same)) ||
+		(counts(Kind::lease) && any_holder(lease_tag(database, key), signal_if_same));
 
-	for (int slot = 1; slot <= MAX_SLOTS && !holds; slot++)
+	for (int slot = 1; counts(Kind::semaphore) && slot <= MAX_SLOTS && !holds; slot++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		holds = any_holder(slot_tag(database, key, slot), signal_if_same);

@@ -112,14 +112,29 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
+/* Of one session or prepared transaction, and one type of lock. */
+struct LockUse
+{
+	int64		holders;		/* locks of it that the session holds or awaits */
+	int64		locks;			/* of these, those that no other session came to before */
+};
+
+constexpr int LOCK_TYPES = LOCKTAG_LAST_TYPE + 1;
+
+/*
+ * The use of the lock table, palloc'd: LOCK_TYPES for each place in the server's array of processes
+ * (proc_count()).  Without the fast path.  May ereport (cancellation).
+ */
+LockUse    *read_lock_use();
+
 /*
  * The holders of each of these locks, then its queue in order.  After them the same for the slots
  * up to this one of the first one's key.
  */
 LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 
-/* Does a prepared transaction hold any lock? */
-bool		has_prepared_locks();
+/* The highest slot of this semaphore that a prepared transaction has; 0 if none has one. */
+int			highest_prepared_slot(Oid database, Key key);
 
 /* Does one hold a lock, a slot or a lease of this key?  With an LWLock held it does not ereport. */
 bool		is_held_by_prepared(Oid database, Key key);
@@ -168,11 +183,11 @@ void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*
  * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of
- * its semaphore, or relies on its lease, at that moment.  The partition stays locked meanwhile, so
- * that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the
- * signal was sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the
- * signal.
+ * its semaphore, or relies on its lease, at that moment; only one of these if it is named.  The
+ * partition stays locked meanwhile, so that the session cannot release the lock.  Returns whether
+ * it holds one.  *sent tells whether the signal was sent, and errno why not.  Checks no privileges.
+ * May ereport (cancellation) before the signal.
  */
-bool		signal_holder(Oid database, Key key, int pid, bool *sent);
+bool		signal_holder(Oid database, Key key, int pid, const Kind *only, bool *sent);
 
 }								/* namespace advisory */

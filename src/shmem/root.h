@@ -50,7 +50,7 @@ struct SharedRoot
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 unused_semaphores; /* those of them without attached sessions */
 	pg_atomic_uint32 semaphore_bytes;	/* what all states take */
-	pg_atomic_uint32 unknown_slots; /* 1 since a session has found no room for more than 64 */
+	pg_atomic_uint32 unknown_slots; /* SemaphoreStates with unknown slots */
 	LWLock		deadlock;		/* held while a session looks for a deadlock over slots */
 };
 

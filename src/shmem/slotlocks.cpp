@@ -84,7 +84,7 @@ read_lock_and_slots(Key key)
 	 * The slots of a prepared transaction stay, even where all sessions have forgotten the
 	 * semaphore.
 	 */
-	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
+	int			slots = Max(highest_slot(key), highest_prepared_slot(MyDatabaseId, key));
 	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)},
 								   slots);
 

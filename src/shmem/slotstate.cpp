@@ -94,11 +94,10 @@ static SemaphoreState *my_queue = nullptr;
 
 /* ---- Attaching ---- */
 
-/* Has this session attached to the table?  Attaches it if possible.  May ereport for a cancel. */
-static bool
+bool
 has_semaphores()
 {
-	if (semaphores == nullptr)
+	if (semaphores == nullptr && all_sessions() != nullptr)
 		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SharedState),
 								 &SharedRoot::slots_tranche);
 	return semaphores != nullptr;
@@ -252,11 +251,17 @@ attach_slot_state(SemaphoreState *state, Key key, int slots)
 {
 	if (state->slots >= slots && state->slots == slots_of(state->shared->block_count))
 		return true;
-	if (all_sessions() != nullptr && has_semaphores() && !shared_is_short())
+	if (has_semaphores() && !shared_is_short())
 		shared_attempt([&]() { attach(state, key, slots); });
-	if (state->slots < slots && slots > SLOTS_PER_WORD && attached_root != nullptr)
-		pg_atomic_write_u32(&attached_root->unknown_slots, 1);
 	return state->slots >= slots;
+}
+
+void
+note_unknown_slots(SemaphoreState *state, bool has_some) noexcept
+{
+	if (state->has_unknown_slots != has_some)
+		pg_atomic_fetch_add_u32(&attached_root->unknown_slots, has_some ? 1 : -1);
+	state->has_unknown_slots = has_some;
 }
 
 void
@@ -264,6 +269,7 @@ detach_slot_state(SemaphoreState *state) noexcept
 {
 	if (state->shared != nullptr && pg_atomic_fetch_sub_u32(&state->shared->attached, 1) == 1)
 		pg_atomic_fetch_add_u32(&attached_root->unused_semaphores, 1);
+	note_unknown_slots(state, false);
 	*state = {};
 }
 
@@ -356,6 +362,9 @@ mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 {
 	SlotWord   *word;
 
+	if (slot > Max(state->slots, SLOTS_PER_WORD) && mark == SlotMark::taken &&
+		attached_root != nullptr)
+		note_unknown_slots(state, true);
 	if (slot > state->slots)
 		return;
 	word = word_of(state, slot);
@@ -507,7 +516,7 @@ read_large_waiters(const LOCKTAG &queue, int proc_number)
 	DecodedTag	tag = decode_tag(queue);
 	SharedKey	wanted = {tag.key, tag.database};
 	LargeWaiters ahead = {0, MAX_SLOTS, 0};
-	SharedState *shared = all_sessions() == nullptr || !has_semaphores() ? nullptr :
+	SharedState *shared = semaphores == nullptr ? nullptr :
 		static_cast<SharedState *>(dshash_find(semaphores, &wanted, false));
 	int			i = NO_PROCESS;
 

@@ -35,6 +35,7 @@ struct SemaphoreState
 {
 	struct SharedState *shared;
 	int			slots;			/* that it sees, a power of 4 times 64 */
+	bool		has_unknown_slots;	/* this session took one that no session sees */
 	struct SlotWord *blocks[SLOT_BLOCKS];
 };
 
@@ -52,6 +53,9 @@ enum class SlotMark
  * slots and wake waiters.  May ereport for a cancel.
  */
 bool		attach_slot_state(SemaphoreState *state, Key key, int slots);
+
+/* Has this session a slot that no other one knows of?  mark_slot() notes those that it takes. */
+void		note_unknown_slots(SemaphoreState *state, bool has_some) noexcept;
 
 /* Detach, if attached.  Allocates, frees and locks nothing. */
 void		detach_slot_state(SemaphoreState *state) noexcept;
@@ -95,6 +99,12 @@ void		leave_queue() noexcept;
  */
 int			most_slots_ahead(SemaphoreState *state, int enough);
 
+/*
+ * Has this session attached to the semaphores and their queues?  Attaches if possible; without an
+ * LWLock, since that takes a subtransaction.  May ereport for a cancel.
+ */
+bool		has_semaphores();
+
 /* The waiters ahead of a process in a queue that want more than one slot. */
 struct LargeWaiters
 {
@@ -109,8 +119,8 @@ struct LargeWaiters
 };
 
 /*
- * Those ahead of this process in the queue of this tag; none if it does not wait there.  May
- * ereport for a cancel.
+ * Those ahead of this process in the queue of this tag; none if it does not wait there, or this
+ * session has not attached.
  */
 LargeWaiters read_large_waiters(const LOCKTAG &queue, int proc_number);
 

@@ -6,6 +6,7 @@
 
 #include "sql/args.h"
 #include "core/claim.h"
+#include "core/leaserows.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "base/errors.h"
@@ -123,30 +124,29 @@ slots_argument(FunctionCallInfo fcinfo, int arg)
 
 /*
  * An interval in microseconds.  A day has 24 hours and a month 30 days, as in comparisons of
- * intervals.  False if it is out of range, as an infinite one is: then *result is the number
- * farthest from zero that has its sign.
+ * intervals.  Out of range, as an infinite one is, the number farthest from zero that has its sign.
  */
-static bool
-to_microseconds(const Interval *interval, int64 *result)
+static int64
+to_microseconds(const Interval *interval)
 {
 	int64		days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
+	int64		result;
 
-	if (!pg_mul_s64_overflow(days, USECS_PER_DAY, result) &&
-		!pg_add_s64_overflow(*result, interval->time, result))
-		return true;
-	*result = days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
-	return false;
+	if (pg_mul_s64_overflow(days, USECS_PER_DAY, &result) ||
+		pg_add_s64_overflow(result, interval->time, &result))
+		return days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
+	return result;
 }
 
 /* The length in milliseconds is rounded up. */
 Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
 {
-	int64		length;
-
 	if (PG_ARGISNULL(arg))
 		return Timeout{-1};
-	to_microseconds(PG_GETARG_INTERVAL_P(arg), &length);
+
+	int64		length = to_microseconds(PG_GETARG_INTERVAL_P(arg));
+
 	if (length < 0)
 		raise_invalid("timeout must not be negative");
 	if (length > PG_INT32_MAX * INT64CONST(1000))
@@ -158,16 +158,18 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 	return Timeout{static_cast<int>((length + 999) / 1000)};
 }
 
-/* A length of time: finite, and greater than zero unless that is allowed. */
+/*
+ * A length of time: greater than zero unless that is allowed, and at most 366 days, because a
+ * longer one is in a wrong unit.
+ */
 static const Interval *
 length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	const Interval *length;
-	int64		microseconds;
-
 	check_not_null(fcinfo, arg, what);
-	length = PG_GETARG_INTERVAL_P(arg);
-	to_microseconds(length, &microseconds);
+
+	const Interval *length = PG_GETARG_INTERVAL_P(arg);
+	int64		microseconds = to_microseconds(length);
+
 	if (microseconds < 0 && may_be_zero)
 		raise_invalid(psprintf("%s must not be negative", what));
 	if (microseconds <= 0 && !may_be_zero)
@@ -176,6 +178,13 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be finite", what)));
+	if (microseconds > LONGEST_DAYS * USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("%s is out of range", what),
+				 errdetail("It can be at most " INT64_FORMAT " days.", LONGEST_DAYS),
+				 errhint("A number without a unit counts seconds. "
+						 "Pass the length with its unit, such as '1 hour'.")));
 	return length;
 }
 
@@ -184,7 +193,6 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 					  const char *hint)
 {
 	const Interval *interval = length_argument(fcinfo, arg, what, may_be_zero);
-	int64		length;
 
 	if (interval->month != 0)
 		ereport(ERROR,
@@ -192,11 +200,7 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 				 errmsg("%s must not have months or years", what),
 				 errdetail("Months and years differ in length."),
 				 errhint("%s", hint)));
-	if (!to_microseconds(interval, &length))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				 errmsg("%s is out of range", what)));
-	return length;
+	return to_microseconds(interval);
 }
 
 TimestampTz
@@ -214,26 +218,21 @@ window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every, const ch
 }
 
 /*
- * Raise 22023 for a window that is later than one window, or a year, from now: no window before it
- * could be claimed any more.
+ * Raise 22023 for a window that is later than one window from now: no window before it could be
+ * claimed any more.
  */
 static void
 check_window_is_near(TimestampTz window, const Interval *length)
 {
-	Interval	year = {};
-	Datum		ahead;
+	Datum		ahead = DirectFunctionCall2(timestamptz_pl_interval,
+											TimestampTzGetDatum(GetCurrentTimestamp()),
+											IntervalPGetDatum(length));
 
-	year.day = 366;
-	ahead = DirectFunctionCall2(interval_smaller, IntervalPGetDatum(length),
-								IntervalPGetDatum(&year));
-	ahead = DirectFunctionCall2(timestamptz_pl_interval,
-								TimestampTzGetDatum(GetCurrentTimestamp()), ahead);
 	if (window > DatumGetTimestampTz(ahead))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("window %s is too far ahead", display_window(window)),
-				 errdetail("A window can be claimed at most one window, and at most %d days, "
-						   "before it begins.", year.day)));
+				 errdetail("A window can be claimed at most one window before it begins.")));
 }
 
 TimestampTz
@@ -247,7 +246,7 @@ window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be finite", window)));
-	return start;
+	return whole_milliseconds(start);
 }
 
 WindowClaim

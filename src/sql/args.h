@@ -75,9 +75,9 @@ int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 int64		token_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
- * A length of time in microseconds: finite, greater than zero unless that is allowed, and without
- * months and years.  A day has 24 hours, so that the length does not depend on the session's time
- * zone.  The hint says what to do instead of months.
+ * A length of time in microseconds: greater than zero unless that is allowed, at most 366 days, and
+ * without months and years.  A day has 24 hours, so that the length does not depend on the
+ * session's time zone.  The hint says what to do instead of months.
  */
 int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what,
 								  bool may_be_zero = false,
@@ -100,13 +100,13 @@ Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 TimestampTz window_at_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							   const char *window, TimestampTz at);
 
-/* A window, which must be finite.  window is the argument's name in messages. */
+/* A window, in whole milliseconds; must be finite.  window is the argument's name in messages. */
 TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
 
 /*
  * The window of time that a call asks for: the argument after this one, or if that is null, the
- * window now (window_at_argument()).  Raises 22023 for a window that is later than one window, or a
- * year, from now.
+ * window now (window_at_argument()).  Raises 22023 for a window that is later than one window from
+ * now.
  */
 WindowClaim window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
 							const char *window);

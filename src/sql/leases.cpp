@@ -16,28 +16,12 @@
 namespace advisory
 {
 
-/* A ttl or lock_delay, in microseconds. */
-static int64
-lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
-{
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero);
-
-	if (length > LONGEST_LEASE_DAYS * USECS_PER_DAY)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				 errmsg("%s is out of range", what),
-				 errdetail("It can be at most " INT64_FORMAT " days.", LONGEST_LEASE_DAYS)));
-	return length;
-}
-
-/* The name of a lease.  Its lock counts for the guard of the lock table. */
 static LockName
 lease_name_argument(FunctionCallInfo fcinfo, By by)
 {
 	LockName	name = lock_argument(fcinfo, by);
 
 	check_kept_name(name, "lease");
-	check_pool_limit(name);
 	return name;
 }
 
@@ -69,11 +53,13 @@ lease(FunctionCallInfo fcinfo)
 	auto		take = [&]() { return lease_take(&lease, timeout); };
 	Outcome		outcome;
 
-	lease.wanted.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
+	lease.wanted.ttl = microseconds_argument(fcinfo, ttl, "ttl");
 	lease.wanted.owner = owner_argument(fcinfo, ttl + 2);
-	lease.wanted.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
+	lease.wanted.lock_delay = microseconds_argument(fcinfo, ttl + 3, "lock_delay", true);
 	timeout = timeout_argument(fcinfo, ttl + 1);
 
+	/* Only here: who has a lease can always renew, check and end it. */
+	check_pool_limit(lease.name);
 	lease_check_can_change(awaits ? "advisory.await_lease()"
 						   : raises ? "advisory.lease()" : "advisory.try_lease()");
 	if (awaits)
@@ -102,7 +88,7 @@ renew(FunctionCallInfo fcinfo)
 	constexpr int ttl = next_argument(by) + 1;
 	LockName	name = lease_name_argument(fcinfo, by);
 	int64		token = token_argument(fcinfo, next_argument(by));
-	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
+	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : microseconds_argument(fcinfo, ttl, "ttl");
 	TimestampTz expires_at = lease_renew(name, token, new_ttl);
 
 	if (expires_at == 0)
@@ -132,13 +118,19 @@ check_lease(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(true);
 }
 
-static void
-show_leases(ReturnSetInfo *result)
+/* lease_rows(only_one, wanted_key): the lease with this key, or all that are shown */
+static Datum
+lease_rows(FunctionCallInfo fcinfo)
 {
-	int			count;
-	const LeaseRow *leases = lease_rows_read(&count);
+	auto	   *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
 	TimestampTz now = GetCurrentTimestamp();
+	int			count = 1;
+	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
+		: PG_ARGISNULL(1) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(1)});
 
+	InitMaterializedSRF(fcinfo, 0);
+	if (leases == nullptr)
+		return Datum(0);
 	show_each(count, [&](int i) {
 		const LeaseRow &lease = leases[i];
 		bool		is_visible = may_see_role(lease.role);
@@ -164,6 +156,7 @@ show_leases(ReturnSetInfo *result)
 		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
 		row.put(result);
 	});
+	return Datum(0);
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
@@ -173,6 +166,6 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
-ADVISORY_SQL_FUNCTION(advisory_leases, rows_function<show_leases>);
+ADVISORY_SQL_FUNCTION(advisory_leases, lease_rows);
 
 }								/* namespace advisory */

@@ -98,8 +98,15 @@ terminate(FunctionCallInfo fcinfo)
 {
 	LockName	name = lock_argument(fcinfo, by);
 	int32		pid = integer_argument(fcinfo, next_argument(by), "pid");
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+	constexpr int kind = next_argument(by) + 2;
 
-	PG_RETURN_BOOL(terminate_holder(name, pid, timeout_argument(fcinfo, next_argument(by) + 1)));
+	if (PG_ARGISNULL(kind))
+		PG_RETURN_BOOL(terminate_holder(name, pid, nullptr, timeout));
+	for (Kind only : {Kind::lock, Kind::semaphore, Kind::lease})
+		if (text_argument(fcinfo, kind, "kind") == kind_name(only))
+			PG_RETURN_BOOL(terminate_holder(name, pid, &only, timeout));
+	raise_invalid("kind must be \"lock\", \"semaphore\" or \"lease\"");
 }
 
 static Datum

@@ -124,7 +124,7 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 		{
 			LockRequest request = {names.locks[i], Mode::exclusive, scope, slots};
 			bool		is_repeated;
-			int			slot;
+			int			slot = NO_SLOT;
 			Row			row;
 
 			CHECK_FOR_INTERRUPTS();
@@ -168,6 +168,22 @@ try_any(FunctionCallInfo fcinfo)
 
 /* ---- Releasing ---- */
 
+/*
+ * Does a name look like a list, in a form in which drivers send one without a type: {a,b}, ["a",
+ * "b"] or a,b?  A comma beside a space does not count: it is in ordinary names.
+ */
+static bool
+looks_like_list(std::string_view name) noexcept
+{
+	if (name.size() > 2 && ((name.front() == '{' && name.back() == '}') ||
+							(name.front() == '[' && name.back() == ']')))
+		return true;
+	for (size_t i = 1; i + 1 < name.size(); i++)
+		if (name[i] == ',' && name[i - 1] != ' ' && name[i + 1] != ' ')
+			return true;
+	return false;
+}
+
 template <By by>
 static Datum
 unlock_all_of_name(FunctionCallInfo fcinfo)
@@ -179,8 +195,7 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	 * An untyped list becomes one name here.  In a finally block nobody would notice that.  An
 	 * empty one releases nothing either way.
 	 */
-	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' &&
-		name.name.back() == '}' &&
+	if (released == 0 && looks_like_list(name.name) &&
 		!is_held_by_me(lock_tag(MyDatabaseId, name.key)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -106,8 +106,30 @@ show_pressure(ReturnSetInfo *result)
 	row.put(result);
 }
 
+/* lock_use(): pid, or transaction of a prepared one; type; holders; locks */
+static void
+show_lock_use(ReturnSetInfo *result)
+{
+	const LockUse *use = read_lock_use();
+
+	show_each(LOCK_TYPES * proc_count(), [&](int i) {
+		const PGPROC *proc = GetPGProcByNumber(i / LOCK_TYPES);
+		Row			row;
+
+		if (use[i].holders == 0)
+			return;
+		row.add(Int32GetDatum(proc->pid), proc->pid == 0);
+		row.add(TransactionIdGetDatum(proc->xid), proc->pid != 0);
+		row.add_text(LockTagTypeNames[i % LOCK_TYPES]);
+		row.add_int64(use[i].holders);
+		row.add_int64(use[i].locks);
+		row.put(result);
+	});
+}
+
 ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 ADVISORY_SQL_FUNCTION(advisory_max_locks_for, max_locks_for);
 ADVISORY_SQL_FUNCTION(advisory_pressure, rows_function<show_pressure>);
+ADVISORY_SQL_FUNCTION(advisory_lock_use, rows_function<show_lock_use>);
 
 }								/* namespace advisory */

@@ -241,6 +241,34 @@ show_waits(ReturnSetInfo *result)
 	});
 }
 
+/*
+ * The waiter that is to be cancelled, rather than this root to be ended; null if there is none.
+ * The program of the root is idle there with the lock, and works under it in another session, as
+ * migrations do: of the same role and application.  That one waits for the snapshot, as CREATE
+ * INDEX CONCURRENTLY does, or for the transaction of somebody who waits for the lock.  If the root
+ * were ended, the lock would be free while its program works.
+ */
+static const Session *
+find_hindrance(const Session &root, const Waits &waits)
+{
+	const PgBackendStatus *idle = waits.backends.find(session_pid(*root.blocking));
+
+	if (idle == nullptr || idle->st_state == STATE_RUNNING || !is_advisory(root.blocking->tag))
+		return nullptr;
+	for (int i = 0; i < list_length(waits.trees.lines); i++)
+	{
+		const Session &line = waits.trees.line(i);
+		const PgBackendStatus *working = waits.backends.find(session_pid(*line.lock));
+
+		if (line.depth == 2 && line.above->above == &root && is_advisory(line.above->lock->tag) &&
+			decode_tag(line.above->lock->tag).key == decode_tag(root.blocking->tag).key &&
+			working != nullptr && working->st_userid == idle->st_userid &&
+			strcmp(working->st_appname, idle->st_appname) == 0)
+			return line.above;
+	}
+	return nullptr;
+}
+
 /* As in pg_stat_activity. */
 static const char *
 backend_type_of(const PgBackendStatus &backend)
@@ -258,6 +286,7 @@ show_blockers(ReturnSetInfo *result)
 
 	show_each(list_length(waits.trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
+		const Session *hindrance = find_hindrance(*root, waits);
 		const LockEntry &lock = *root->blocking;
 		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
 		DecodedTag	tag = decode_tag(lock.tag);
@@ -288,6 +317,8 @@ show_blockers(ReturnSetInfo *result)
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
+		row.add(Int32GetDatum(hindrance != nullptr ? session_pid(*hindrance->lock) : 0),
+				hindrance == nullptr);
 		row.put(result);
 	});
 }

@@ -65,7 +65,8 @@ $scene->play;
 my ($waiter, $holder) = map {
     $look->rows("SELECT pid FROM advisory.locks WHERE namespace = 'billing' AND $_")->[0][0]
 } 'NOT granted', 'granted';
-my $remedy = qr/SELECT advisory\.terminate_holder\('billing', '$secret', $holder\);/;
+my $remedy =
+    qr/SELECT advisory\.terminate_holder\('billing', '$secret', $holder, kind => 'lock'\);/;
 my %shows = (
     activity => qr{billing/cu\S*secret .*\| exclusive *\| *$waiter .*\| *$holder\b},
     blockers => qr/^pid +\| $holder\n(?:.*\n)*remedy +\| $remedy/m,

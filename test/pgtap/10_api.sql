@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(48);
+SELECT plan(49);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -39,7 +39,8 @@ INSERT INTO expected
         ('hold_count', 'namespace text, %s', 'integer'),
         ('is_locked', 'namespace text, %s', 'boolean'),
         ('terminate_holder', 'namespace text, %s, pid integer, '
-            'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+            'timeout interval DEFAULT ''00:00:05''::interval, kind text DEFAULT NULL::text',
+            'boolean'),
         ('await_lock', 'IN namespace text, IN %s, '
             'IN timeout interval DEFAULT NULL::interval', NULL),
         ('await_lock_shared', 'IN namespace text, IN %s, '
@@ -117,8 +118,9 @@ INSERT INTO expected VALUES
     ('unlock_shared_key', 'key bigint', 'boolean'), ('holds_key', 'key bigint', 'boolean'),
     ('is_locked_key', 'key bigint', 'boolean'), ('unlock_all', 'namespace text', 'integer'),
     ('terminate_holder_key', 'key bigint, pid integer, '
-        'timeout interval DEFAULT ''00:00:05''::interval', 'boolean'),
+        'timeout interval DEFAULT ''00:00:05''::interval, kind text DEFAULT NULL::text', 'boolean'),
     ('terminate_blocker', 'pid integer, lock text', 'boolean'),
+    ('cancel_waiter', 'pid integer, lock text', 'boolean'),
     ('await_lock_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
         'IN label text DEFAULT NULL::text', NULL),
     ('await_lock_shared_key', 'IN key bigint, IN timeout interval DEFAULT NULL::interval, '
@@ -159,7 +161,7 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proisstrict
                    AND name NOT IN ('_window', '_role_name', '_shown', '_readable', '_crc32',
                        '_bytes_of', '_printable', '_key_labels', '_database_keys',
-                       '_table_in_key', '_is_name', '_owners_here', '_range_uses') $$,
+                       '_table_in_key', '_is_name', '_owners_here', '_range_uses', '_role_here') $$,
                 'no function is strict: a null is an error');
 -- All others are volatile and parallel unsafe.
 CREATE TEMP TABLE planned AS
@@ -168,7 +170,7 @@ CREATE TEMP TABLE planned AS
                          '_is_name', '_unnamed']),
         ('s', 'u', ARRAY['_key_labels', '_database_keys', '_table_in_key', '_owners_here',
                          '_range_uses', '_known_as']),
-        ('s', 's', ARRAY['_cut', '_this_database', '_describe_claim', 'version']))
+        ('s', 's', ARRAY['_cut', '_this_database', '_describe_claim', '_role_here', 'version']))
         AS p(volatility, parallel, names);
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions LEFT JOIN planned USING (name)
     WHERE (provolatile, proparallel) IS DISTINCT FROM
@@ -178,8 +180,9 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name = '_known_as' AND procost > 100 $$, 'known_as() is cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions
     WHERE name NOT IN ('key', '_window', '_crc32', '_bytes_of', '_printable', '_this_database',
-    '_is_name', '_shown', '_describe_claim', '_known_as', '_cut', '_locks_handler', 'stats_reset',
-    '_pressure', 'can_fit', 'max_locks_for', 'fenced', 'edition', 'version') AND prokind = 'f'
+    '_is_name', '_shown', '_describe_claim', '_role_here', '_known_as', '_cut', '_locks_handler',
+    'stats_reset', '_pressure', 'can_fit', 'max_locks_for', 'fenced', 'edition', 'version')
+    AND prokind = 'f'
     AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$,
@@ -195,6 +198,11 @@ SELECT is_empty('SELECT oid::regprocedure, proconfig FROM functions WHERE procon
 SELECT set_eq($$ SELECT DISTINCT probin FROM functions
                  WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'c') $$,
               ARRAY['$libdir/advisory_ext'], 'C functions come from this library only');
+
+SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relkind = 'v'
+    AND relnamespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace)
+    AND pg_get_viewdef(oid) ~ '\mpg_lock(s|_status)\M' $$,
+                'no view reads pg_locks, which would lock the whole lock table');
 
 ---- Views and their columns, in this order
 

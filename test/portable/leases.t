@@ -79,7 +79,7 @@ SQL
     spring_trap($look);
     $look->shows('SELECT count(DISTINCT place), count(token), count(*) FILTER (WHERE ended)
         FROM lair.loot', '2|0|0', 'code of another role sees and ends no lease of others');
-    is_deeply($owner->rows(q(SELECT name, role::text, owner FROM advisory._leases
+    is_deeply($owner->rows(q(SELECT name, role::regrole::text, owner FROM advisory._leases
         WHERE namespace = 'lair' ORDER BY 1)),
         [ map { [ $_, 'stranger', 'stranger@look' ] } qw(analyze definer) ],
         '... and takes them for itself');
@@ -190,12 +190,12 @@ SQL
 
 # A role that takes very many, or lets them expire.
 $owner->run(q(INSERT INTO advisory._leases SELECT i, i, 1, 'l', 'many ' || i, 'many',
-    'portable_owner'::regrole, 1, '1 h', '0', now(), now(), now() - interval '1 h', 0
-    FROM generate_series(1, 10500) AS i));
+    'portable_owner'::regrole, 1, '1 h', '0', now(), now(), now() - interval '1 h', 0,
+    'portable_owner', 0 FROM generate_series(1, 10500) AS i));
 lease($one, 'one of many');
 $owner->run(q(ANALYZE advisory._leases));
 $one->shows(q(SELECT count(*), count(*) FILTER (WHERE name = 'one of many') FROM advisory.leases),
-    '10000|1', 'very many leases do not hide one that is held');
+    '10001|1', 'very many leases of one role do not hide that of another one');
 my $took = undisturbed_time(sub { $one->run('SELECT FROM advisory.locks') }, $one);
 cmp_ok($took, '<', 2, '... nor make locks slow');
 note sprintf 'locks with 10,500 leases: %.0f ms', 1000 * $took;
@@ -322,13 +322,14 @@ sub on ($server, $name) {
         '... and the owner keeps its lease');
     # A lease for a long time, whose server has not run for a while.
     my $long = lease($there, 'long', q(, '30 days'));
-    $there->run(q(SELECT setval('advisory._server_began',
-        (extract(epoch FROM now() - interval '8 days') * 1000000)::bigint)),
+    $there->run(q(SELECT setval('advisory._server_began', last_value & 8191 |
+        ((extract(epoch FROM now() - interval '8 days') * 1000)::bigint << 13))
+        FROM advisory._server_began),
         q(UPDATE advisory._leases SET server = 1, expires_at = now() - interval '8 days'
             WHERE name = 'long'),
         q(INSERT INTO advisory._leases SELECT i, 2 * i, 1::bigint << 51, 'l', 'forgotten ' || i,
             'many', session_user::regrole, server, ttl, lock_delay, acquired_at, renewed_at,
-            now() - interval '8 days', 0
+            now() - interval '8 days', 0, role_name, system
         FROM advisory._leases, generate_series(1, 20) AS i WHERE name = 'kept'));
     $there->shows(q(SELECT state FROM advisory.leases WHERE name = 'long'), 'restarted',
         'a lease that has its whole TTL again');
@@ -370,6 +371,88 @@ sub on ($server, $name) {
     $admin->run(map { "GRANT EXECUTE ON $_ TO PUBLIC" } @refused);
     sleep 0.01;
     cmp_ok(lease($here, 'plain'), '>', 1 << 50, 'with WAL functions, too');
+}
+
+# ---- Roles of another server, and an era that is set back ----------------------------------------
+
+{
+    $look->run(map { "CREATE ROLE $_ LOGIN" } qw(stayer outsider));
+    my ($stayer, $outsider) = map { session(role => $_) } qw(stayer outsider);
+    my $token = lease($stayer, 'role');
+    $stayer->run(q(SELECT advisory.claim('c', 'role', '1 hour')));
+    my $renewed = "SELECT advisory.renew_lease('l', 'role', $token) IS NOT NULL";
+    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'role'),
+        (SELECT count(*) FROM advisory.claims WHERE name = 'role'));
+    $look->run('ALTER ROLE stayer RENAME TO first_name', 'CREATE ROLE stayer LOGIN');
+    $stayer->shows($renewed, 1, 'a role that has got another name renews its lease');
+    my $namesake = session(role => 'stayer');
+    $namesake->shows($renewed, 0, '... but not another role of its old name');
+    $namesake->shows($seen, '0|0', '... which does not see it either');
+    # A dump of another server has OIDs of there, and the name counts.
+    my $elsewhere = sub ($name) {
+        $owner->run(map { "UPDATE advisory.$_ SET system = system # 1, role_name = '$name',
+            role = 'outsider'::regrole WHERE name = 'role'" } qw(_leases _claims));
+    };
+    $elsewhere->('stayer');
+    $outsider->shows($renewed, 0, 'who has the OID on another server does not get the lease');
+    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
+    $namesake->shows($seen, '1|1', '... but who has the name does');
+    $namesake->shows($renewed, 1, '... and renews it');
+    $look->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
+    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
+    session(role => 'stayer')->shows($renewed, 0, '... and not of the next one of that name');
+    $elsewhere->('nobody_here');
+    $_->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s')
+        for $outsider, $namesake;
+    $look->shows($renewed, 1, '... but a superuser can renew it');
+    $owner->run(q(DELETE FROM advisory._leases WHERE name = 'role'));
+}
+
+{
+    my $held = lease($one, 'era');
+    $owner->run("SELECT advisory.tokens_above($held)");
+    my $after = lease($one, 'after');
+    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
+    $one->run("SELECT advisory.check_token('l', 'fence', $after)");
+    # As a restored dump of the data does, and logical replication of all sequences.
+    my @older = (q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
+        FROM advisory._era),
+        q(SELECT setval('advisory._server_began', last_value - 1) FROM advisory._server_began));
+    for my $what ('leases and fences', 'fences', 'what tokens_above() was told') {
+        $owner->run(q(DELETE FROM advisory._leases)) unless $what =~ /leases/;
+        $owner->run(q(DELETE FROM advisory.fences)) if $what =~ /above/;
+        $owner->run(@older);
+        my $next = lease($one, "after $what");
+        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
+        $one->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
+        $after = $next;
+    }
+    $one->fails(q(SELECT advisory.check_token('l', 'high', 4000::bigint << 50)), '22023',
+        'a token that nobody gave uses up no eras');
+    $owner->run(q(DELETE FROM advisory._leases));
+}
+
+# ---- A file of an older version ------------------------------------------------------------------
+
+{
+    # It had roles that had to be there when a dump was restored, and no names of them.
+    $owner->run('DROP VIEW advisory._shown_leases CASCADE',
+        'ALTER TABLE advisory._leases DROP role_name, DROP system, ALTER role TYPE regrole',
+        'CREATE VIEW advisory._shown_leases AS SELECT namespace, name, owner, token,
+            role::text AS state, ttl, acquired_at, renewed_at, expires_at, ttl AS remaining,
+            renewals, queue, name AS lock, name AS remedy FROM advisory._leases',
+        'CREATE VIEW advisory.leases AS SELECT namespace, name, owner, token, state, ttl,
+            acquired_at, renewed_at, expires_at, remaining, renewals FROM advisory._shown_leases',
+        'CREATE VIEW mine AS SELECT name, state FROM advisory.leases',
+        q(INSERT INTO advisory._leases SELECT advisory.key('l', 'older'), 4, 1, 'l', 'older',
+            'owner', 'lessee'::regrole, 0, '1h', '0', now(), now(), now() + interval '1 h', 0));
+    is(load_portable($owner->value('SELECT current_database()')), '',
+        'the file of this version is loaded over an older one');
+    $owner->shows('TABLE mine', '<insufficient privilege>|restarted',
+        '... and what users have built on its views stays');
+    $one->shows(q(SELECT advisory.renew_lease('l', 'older', 1) IS NOT NULL), 1,
+        '... and leases are those of their roles');
+    $owner->run('DROP VIEW mine', q(DELETE FROM advisory._leases));
 }
 
 # ---- Tokens of locks and slots -------------------------------------------------------------------

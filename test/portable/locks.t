@@ -84,7 +84,8 @@ for my $case ([ q(lock('hint', 'it''s')), q(lock('hint', 'it''s', '0')), 1 ],
     my $hint = $observer->query("SELECT advisory.$wants")->{hint};
     my ($ends) = $hint =~ m{\ATo\ see\ what\ others\ wait\ for:
         \ SELECT\ \*\ FROM\ advisory\.blockers\.
-        (?:\ To\ end\ that\ session:\ (SELECT\ advisory\.terminate_holder.*,\ $pid\))\.)?\z}x;
+        (?:\ To\ end\ that\ session:[ ]
+            (SELECT\ advisory\.terminate_holder.*,\ $pid,\ kind\ =>\ '\w+'\))\.)?\z}x;
     is(defined $ends, $is_named == 1, "$takes: the hint") or diag $hint;
     $observer->shows($ends, 1, '... ends the holder') if $is_named;
     leave($observer, $one);

@@ -33,7 +33,7 @@ $waiter->start(q{SELECT advisory.lock('export', 8)});
 waits($look, $waiter);
 my ($said, $pid) = ($psql->run($who), $holder->pid);
 unlike($said, qr/ERROR/, 'the views can be read while a session waits for a lock without a label');
-like($said, qr/\bSELECT advisory\.terminate_holder_key\(-?\d+, $pid\)/,
+like($said, qr/\bSELECT advisory\.terminate_holder_key\(-?\d+, $pid, kind => 'lock'\)/,
     '... and name the statement that ends its holder');
 $holder->run(q{SELECT advisory.unlock('export', 8)});
 $waiter->finish;

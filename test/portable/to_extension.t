@@ -48,6 +48,11 @@ sub unchanged ($what) {
     return is_deeply(state_of($owner), $before, "$what: nothing has changed")
 }
 
+$owner->run('ALTER TABLE advisory._leases RENAME role_name TO name_of_role');
+like(move($name), qr/older version.*HINT:  Run the file advisory[.]sql of this version first/s,
+    'an older version of the portable edition is refused');
+$owner->run('ALTER TABLE advisory._leases RENAME name_of_role TO role_name');
+unchanged('an older version');
 $owner->run(
     'CREATE TABLE invoice (name text, token bigint,
         key bigint GENERATED ALWAYS AS (advisory.key(name)) STORED)',
@@ -109,7 +114,9 @@ for my $slots ('NULL', 2) {
 
 # ---- It is done ----------------------------------------------------------------------------------
 
-my $claims = $owner->rows('TABLE advisory._claims');
+my $CLAIMS = q(SELECT key, namespace, name, last_window, window_before, claimed_at, claimed_by,
+    role, role_name, finished_at, every, pid FROM advisory._claims);
+my $claims = $owner->rows($CLAIMS);
 my $LEASES = q(SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at,
     expires_at, renewals FROM advisory.leases ORDER BY name);
 my $token = $owner->value(q(SELECT token FROM advisory.lease('move', 'held', '1 hour',
@@ -176,7 +183,7 @@ $plain_job->returns(1, 'a job has run to its end');
 $other->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'),
     0, 'and all of that is released');
 
-is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
+is_deeply($owner->rows($CLAIMS), $claims, 'claims are there');
 is_deeply([ $owner->rows($LEASES)->[0], $owner->rows($LEASES)->[1][4] ],
     [ $leases->[0], 'restarted' ], 'leases are there, with the times that are left to them');
 $owner->shows("SELECT advisory.check_lease('move', 'held', $token)", 1,
@@ -213,8 +220,9 @@ is(session(database => $empty)->value(q(SELECT to_regnamespace('advisory'))), un
 # Tokens of the extension are greater than those that were checked before.
 my $great = "advisory_great_$$";
 my $great_owner = create_portable_database(name => $great, aside => 1);
-$great_owner->run(q(SELECT advisory.check_token('move', 'file', 4000000000000000000)),
-    q(SELECT advisory.check_token('move', 'rubbish', 9223372036854775807)),
+$great_owner->run(q(INSERT INTO advisory.fences VALUES
+        (advisory.key('move', 'file'), 4000000000000000000),
+        (advisory.key('move', 'rubbish'), 9223372036854775807)),
     'CREATE TABLE advisory._keep (n int)', 'CREATE FUNCTION advisory._mine() RETURNS int
         LANGUAGE sql AS \'SELECT 1\'', 'CREATE FUNCTION advisory.lock(text[]) RETURNS int
         LANGUAGE sql AS \'SELECT 1\'', 'CREATE TABLE advisory.xorders (n int)');

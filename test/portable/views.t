@@ -114,7 +114,8 @@ $owner->run(
     is_deeply($look->rows('SELECT pid, who, state, lock, waiters, longest_wait IS NOT NULL, remedy
             FROM advisory.blockers'),
         [ [ $h, 'views_owner@holder', undef, 'billing/invoice:42', 3, 1,
-            "SELECT advisory.terminate_holder('billing', 'invoice:42', $h);" ] ], 'blockers');
+            "SELECT advisory.terminate_holder('billing', 'invoice:42', $h, kind => 'lock');" ] ],
+        'blockers');
     is_deeply($owner->rows('SELECT lock, pid, state, blocked_by FROM advisory.activity'),
         [ [ 'billing/invoice:42', $f, undef, $h ], [ '777', $l, undef, $m ],
         [ 'billing/invoice:42', $h, 'idle in transaction', undef ],
@@ -133,6 +134,48 @@ $owner->run(
     done($first, $middle);
     $last->ends(undef, 'of the last, too');
     done($last);
+}
+# A migration holds a lock in one session, and works in another one, which waits for the snapshot or
+# the transaction of somebody who waits for the lock.
+for my $work ('CREATE INDEX CONCURRENTLY ON public.item (id)', 'UPDATE public.item SET n = 4') {
+    for my $application ('migrate', 'dba') {
+        my $lock = q{advisory.lock('billing', 'invoice:42')};
+        my $holder = there(application => 'migrate')->run("SELECT $lock");
+        my $replica = there(application => 'replica')->run('BEGIN', 'UPDATE public.item SET n = 3');
+        $replica->start("SELECT $lock");
+        waits($super, $replica);
+        my $worker = waiting($work, application => $application);
+        my $remedy = $super->value(q(SELECT remedy FROM advisory.blockers));
+        is($remedy, $application eq 'migrate'
+            ? "SELECT advisory.cancel_waiter(" . $replica->pid . ", 'billing/invoice:42');"
+            : "SELECT advisory.terminate_holder('billing', 'invoice:42', " . $holder->pid
+                . ", kind => 'lock');", "the remedy, while $application waits for $work");
+        $super->shows($remedy =~ s/;//r, 1, '... is what is done');
+        if ($application eq 'migrate') {
+            $replica->ends('57014', '... and cancels the waiter');
+            $holder->shows(q{SELECT advisory.holds('billing', 'invoice:42')}, 1,
+                '... and the holder keeps the lock');
+            $super->shows($remedy =~ s/;//r, 0, '... once');
+            $worker->finish;
+            done($holder);
+        } else {
+            $replica->finish;
+        }
+        done($replica);
+        $worker->finish;
+        done($worker);
+    }
+}
+# A slot is not the lock of its name.
+{
+    my $holder = there()->run(q(SELECT advisory.lock('q', 'both')));
+    my $ends = "SELECT advisory.terminate_holder('q', 'both', " . $holder->pid . ', kind => ';
+    $super->shows("${ends}'$_')", 0, "who has the lock has no $_ of that name")
+        for qw(semaphore lease);
+    $super->fails("${ends}'slot')", '22023', 'nor is there another kind');
+    $holder->run(q(SELECT advisory.unlock('q', 'both'), advisory.acquire('q', 'both', 2)));
+    $super->shows("${ends}'lock')", 0, 'who has a slot does not have the lock of that name');
+    $super->shows("${ends}'semaphore')", 1, '... but the slot');
 }
 {
     there(role => 'views_owner')
@@ -243,7 +286,9 @@ $owner->run(
         [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0, undef, 2 ] ],
         'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
-        [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
+        [ map { [ $_, 2,
+            "SELECT advisory.terminate_holder('mail', 'smtp', $_, kind => 'semaphore');" ] }
+            @held ],
         'every slot is in the way');
     like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
         qr{holds\ slot\ 1\ of\ mail/smtp\ .*\n
@@ -285,7 +330,8 @@ $owner->run(
     my $tree = $super->rows('SELECT * FROM advisory.wait_tree()');
     is(scalar @$tree, 14, 'wait_tree() shows all');
     is_deeply($super->rows('SELECT waiters, remedy FROM advisory.blockers'),
-        [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid . ');' ] ],
+        [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid
+            . q{, kind => 'lock');} ] ],
         'blockers counts all; a lock without a name');
     done($holder);
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;

@@ -68,9 +68,25 @@ SELECT advisory.unlock_all('mixed', '{c,d}');
 SELECT advisory.unlock_all('mixed', '{}'); --> 0
 \set VERBOSITY sqlstate
 SELECT advisory.unlock_all('mixed', '{c,d}'); --> ERROR:  22023
+SELECT advisory.unlock_all('mixed', 'c,d'); --> ERROR:  22023
+SELECT advisory.unlock_all('mixed', '["c", "d"]'); --> ERROR:  22023
+SELECT advisory.unlock_all('mixed', '[''c'', ''d'']'); --> ERROR:  22023
+SELECT advisory.unlock_all('mixed', '[c]'); --> ERROR:  22023
+-- Ordinary names.
+SELECT advisory.unlock_all('mixed', name) FROM unnest(
+    '{"Miller, Jim","Miller ,Jim",",","a,",",a","[]","{a","a]"}'::text[]) AS name;
+--> 0
+--> 0
+--> 0
+--> 0
+--> 0
+--> 0
+--> 0
+--> 0
 \set VERBOSITY default
 -- A lock of that very name is no list, also if there is no session-level hold to release.
 BEGIN;
 SELECT advisory.xact_lock('mixed', '{c,d}'), advisory.unlock_all('mixed', '{c,d}'); --> t|0
 COMMIT;
+SELECT advisory.lock('mixed', 'c,d'), advisory.unlock_all('mixed', 'c,d'); --> t|1
 SELECT advisory.unlock_all('mixed', '{c,d}'::text[]) AS both; --> 2

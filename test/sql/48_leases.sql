@@ -147,12 +147,15 @@ SELECT advisory.lease('leases', 'x', '1h', lock_delay => '1 month -30 days');
 SELECT advisory.lease('leases', 'x', '367 days');
 --> ERROR:  ttl is out of range
 --> DETAIL:  It can be at most 366 days.
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
 SELECT advisory.lease('leases', 'x', '1h', lock_delay => '367 days');
 --> ERROR:  lock_delay is out of range
 --> DETAIL:  It can be at most 366 days.
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
 SELECT advisory.lease('leases', 'x', '2147483647 days');
 --> ERROR:  ttl is out of range
---portable> DETAIL:  It can be at most 366 days.
+--> DETAIL:  It can be at most 366 days.
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
 SELECT advisory.lease('leases', repeat('x', 1025), '1h');
 --> ERROR:  name of a lease is too long
 --> DETAIL:  It can have at most 1024 bytes.

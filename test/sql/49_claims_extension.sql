@@ -86,8 +86,8 @@ FROM generate_series(1, 300000::bigint) AS n,
     LATERAL (SELECT length * interval '1 us' AS every,
     least(length / 2, 60000000) * interval '1 us' AS early) AS i,
     advisory_internal.window(every, at) AS w; --> 300000|300000
-SELECT advisory_internal.window('365000 days', '2026-03-04 12:00+00') AS long;
---> 2001-01-01 00:00:00+00
+SELECT advisory_internal.window('366 days', '2026-03-04 12:00+00') AS long;
+--> 2026-01-20 00:00:00+00
 -- On the first and the last timestamp.
 SELECT advisory_internal.window('1 day', '4714-11-24 00:00+00 BC'),
     advisory_internal.window('1 us', '294276-12-31 23:59:59.999999+00'),
@@ -98,7 +98,9 @@ SELECT advisory_internal.window('1 day', '294276-12-31 23:59:59.999999+00');
 SELECT advisory_internal.window('5 days', '4714-11-24 00:00+00 BC');
 --> ERROR:  timestamp out of range
 SELECT advisory_internal.window('106000000 days', '4714-11-24 00:00+00 BC');
---> ERROR:  timestamp out of range
+--> ERROR:  every is out of range
+--> DETAIL:  It can be at most 366 days.
+--> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
 SELECT advisory_internal.window('1 day', 'infinity'); --> ERROR:  timestamp out of range
 SELECT advisory_internal.window('1 day', '-infinity'); --> ERROR:  timestamp out of range
 

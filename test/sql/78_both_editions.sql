@@ -21,6 +21,7 @@ SELECT namespace, name, key = advisory.key('shown', 's'), in_use, waiting,
     FROM advisory.semaphores WHERE namespace = 'shown'; --> shown|s|t|2|0|t|
 SELECT count(*) FROM advisory.blockers WHERE pid = pg_backend_pid(); --> 0
 SELECT advisory.terminate_blocker(pg_backend_pid(), 'shown/a'); --> f
+SELECT advisory.cancel_waiter(pg_backend_pid(), 'shown/a'); --> f
 SELECT status, locks_used > 3, holders_used >= locks_used, locks_guaranteed > 1000,
        holders_guaranteed / locks_guaranteed, percent_of_guaranteed BETWEEN 0 AND 50
     FROM advisory.pressure; --> ok|t|t|t|2|t

@@ -60,38 +60,41 @@ $look->shows($ROWS, [], 'no row while nobody waits');
     my $of_other = waiter('SELECT pg_advisory_lock(4711)');
     is_deeply($look->rows($ROWS), [
         [ $holder->pid, 'app@holder', 'idle in transaction', 1, 'billing/invoice:42', 2, 1,
-            "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);" ],
+            "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two, kind => 'lock');" ],
         [ $other->pid, 'postgres@other', 'idle', 1, '4711', 1, 1,
-            'SELECT advisory.terminate_holder_key(4711, ' . $other->pid . ');' ],
+            'SELECT advisory.terminate_holder_key(4711, ' . $other->pid . q{, kind => 'lock');} ],
     ], 'a row for each root, with those that wait for it through others; those with most '
     . 'waiters first');
     my $nobody = there(role => 'nobody');
     is_deeply($nobody->rows(q(SELECT pid, who, state, since, lock, waiters, remedy
             FROM advisory.blockers LIMIT 1)),
         [ [ $holder->pid, 'app@holder', undef, undef, '1572001551135567388', 2,
-            "SELECT advisory.terminate_holder_key(1572001551135567388, $of_two);" ] ],
+            'SELECT advisory.terminate_holder_key(1572001551135567388, '
+                . "$of_two, kind => 'lock');" ] ],
         'who may not see the session sees neither its state nor the name, and gets a statement all '
         . 'the same');
     $nobody->fails("SELECT advisory.terminate_holder_key(1572001551135567388, $of_two)", '42501',
         '... which needs the privilege');
     cures('a lock by name', 'billing/invoice:42',
-        "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);", $middle);
+        "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two, kind => 'lock');",
+        $middle);
     cures('a lock by key', '4711', 'SELECT advisory.terminate_holder_key(4711, ' . $other->pid
-        . ');', $of_other);
+        . q{, kind => 'lock');}, $of_other);
     $middle->run('SELECT pg_advisory_unlock_all()');
     $last->finish;
     end_of($middle, $last, $of_other, $nobody);
 }
 
 for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
-        q(SELECT advisory.terminate_holder('o''brien', E'a\\\\b', %d);) ],
-    [ q{'q', 'größe ☃'}, 'q/größe ☃', q(SELECT advisory.terminate_holder('q', 'größe ☃', %d);) ],
+        q(SELECT advisory.terminate_holder('o''brien', E'a\\\\b', %d, kind => 'lock');) ],
+    [ q{'q', 'größe ☃'}, 'q/größe ☃',
+        q(SELECT advisory.terminate_holder('q', 'größe ☃', %d, kind => 'lock');) ],
     [ q{'q', repeat('x', 51)}, 'q/' . 'x' x 51, 'SELECT advisory.terminate_holder_key('
-        . $look->value(q(SELECT advisory.key('q', repeat('x', 51)))) . ', %d);' ],
+        . $look->value(q(SELECT advisory.key('q', repeat('x', 51)))) . q{, %d, kind => 'lock');} ],
     [ q{'q', repeat('x', 300)}, undef, 'SELECT advisory.terminate_holder_key('
-        . $look->value(q(SELECT advisory.key('q', repeat('x', 300)))) . ', %d);' ],
+        . $look->value(q(SELECT advisory.key('q', repeat('x', 300)))) . q{, %d, kind => 'lock');} ],
     [ q{'q', E'two\nlines'}, 'q/two?lines', 'SELECT advisory.terminate_holder_key('
-        . $look->value(q(SELECT advisory.key('q', E'two\nlines'))) . ', %d);' ])
+        . $look->value(q(SELECT advisory.key('q', E'two\nlines'))) . q{, %d, kind => 'lock');} ])
 {
     my ($name, $shown, $remedy) = @$case;
     my $holder = there()->run("SELECT advisory.lock($name)");
@@ -119,13 +122,64 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
 
 # ---- More than one at the root -------------------------------------------------------------------
 
+# A migration holds a lock in one session, and works in another one, which waits for the snapshot of
+# somebody who waits for the lock. If the holder were ended, two would migrate.
+for my $case ([ 'migrate', 'of the same program' ], [ 'dba', 'of another one' ]) {
+    my ($application, $whose) = @$case;
+    $look->run('DROP TABLE IF EXISTS migrated', 'CREATE TABLE migrated (id int)');
+    my $holder = there(application => 'migrate')->run("SELECT advisory.lock('m', 'a')");
+    my $replica = waiter("SELECT advisory.lock('m', 'a', '60s')", application => 'replica');
+    my $work = waiter('CREATE INDEX CONCURRENTLY migrated_id ON migrated (id)',
+        application => $application);
+    my $what = "an index $whose waits for a waiter";
+    if ($application eq 'migrate') {
+        my $remedy = sprintf "SELECT advisory.cancel_waiter(%d, 'm/a');", $replica->pid;
+        cures($what, 'm/a', $remedy, $work);
+        $replica->ends('57014', '... which is cancelled');
+        $holder->shows("SELECT advisory.holds('m', 'a')", 1, '... and the holder keeps the lock');
+        $look->shows($remedy =~ s/;//r, 0, '... once: the remedy does nothing when it is over');
+    } else {
+        cures($what, 'm/a', "SELECT advisory.terminate_holder('m', 'a', " . $holder->pid
+            . q{, kind => 'lock');}, $replica);
+        $work->finish;
+    }
+    $look->shows("SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass", 1,
+        '... and the index is valid');
+    end_of($work, $replica, $application eq 'migrate' ? $holder : ());
+}
+# The same with the transaction of somebody who waits, and with the only slot of a semaphore.
+for my $take (q{lock('m', 'a')}, q{acquire('m', 'a', 1)}) {
+    my $holder = there(application => 'migrate')->run("SELECT advisory.$take");
+    my $replica = there(application => 'replica')->run('BEGIN', 'UPDATE item SET n = 3');
+    waits($look, $replica, "SELECT advisory.$take");
+    my $work = waiter('UPDATE item SET n = 4', application => 'migrate');
+    my $lock = $take =~ /lock/ ? 'm/a' : 'slot 1 of m/a';
+    cures("work that waits for a transaction ($take)", $lock,
+        sprintf("SELECT advisory.cancel_waiter(%d, '$lock');", $replica->pid), $work);
+    $replica->ends('57014', '... of a waiter, which is cancelled');
+    end_of($work, $replica, $holder);
+}
+# A slot is not the lock of its name.
+{
+    my $holder = there(application => 'both')->run("SELECT advisory.acquire('q', 'both', 1)");
+    my $waiter = waiter("SELECT advisory.acquire('q', 'both', 1)");
+    my $remedy = $look->value("SELECT remedy FROM advisory.blockers WHERE lock ~ 'q/both'");
+    like($remedy, qr/kind => 'semaphore'/, 'the remedy for a slot says so');
+    $holder->run("SELECT advisory.release('q', 'both')", "SELECT advisory.lock('q', 'both')");
+    $waiter->finish;
+    $look->shows($remedy =~ s/;//r, 0, '... and does not end who has the lock of that name');
+    $remedy =~ s/semaphore/lock/;
+    $look->shows($remedy =~ s/;//r, 1, '... as that for the lock does');
+    end_of($waiter);
+}
 {
     my @holders = map { there(application => "sharer-$_")
         ->run("SELECT advisory.lock_shared('q', 'shared')") } 1 .. 2;
     my @waiters = map { waiter("SELECT advisory.lock('q', 'shared')") } 1 .. 3;
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY who'),
-        [ map { [ $_->pid, 3, sprintf "SELECT advisory.terminate_holder('q', 'shared', %d);",
-            $_->pid ] } @holders ], 'a row for each that holds the lock in shared mode');
+        [ map { [ $_->pid, 3, "SELECT advisory.terminate_holder('q', 'shared', " . $_->pid
+            . q{, kind => 'lock');} ] } @holders ],
+        'a row for each that holds the lock in shared mode');
     end_of(@holders);
     while (my $next = shift @waiters) { $next->finish; end_of($next) }
 }
@@ -137,7 +191,7 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
         [ map { [ $holders[$_]->pid, 'slot ' . ($_ + 1) . ' of q/slots', 4 ] } 0 .. 2 ],
         'a row for each slot that is waited for');
     cures('a slot', 'slot 2 of q/slots', "SELECT advisory.terminate_holder('q', 'slots', "
-        . $holders[1]->pid . ');', shift @waiters);
+        . $holders[1]->pid . q{, kind => 'semaphore');}, shift @waiters);
     end_of(@holders[ 0, 2 ]);
     end_of($_) for @waiters;
 }
@@ -249,6 +303,25 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     $middle->finish;
     $look->shows($remedy, 0, '... which ends nobody in another transaction');
     end_of($root);
+    end_of($middle);
+    $last->finish;
+    end_of($last);
+}
+{
+    # A name that is cut looks different in another encoding.
+    my $table = 's' x 60 . '.' . 't' x 60;
+    $look->run('CREATE SCHEMA ' . 's' x 60, "CREATE TABLE $table ()");
+    my $root = there(application => 'root')->run('BEGIN', "LOCK TABLE $table");
+    my $middle = there(application => 'middle')->run("SELECT advisory.lock('q', 'cut')");
+    waits($look, $middle, "SELECT FROM $table");
+    my $last = waiter("SELECT advisory.lock('q', 'cut')");
+    my ($lock, $remedy) = map { $look->value("SELECT $_ FROM advisory.blockers") } qw(lock remedy);
+    unlike($lock, qr/\Q$table/, 'a long name is cut');
+    $look->run(q(SET client_encoding = 'LATIN1'));
+    isnt($look->value('SELECT lock FROM advisory.blockers'), $lock, '... as the encoding allows');
+    $look->shows($remedy =~ s/;//r, 1, '... and the remedy holds in every encoding');
+    $look->run('RESET client_encoding');
+    $middle->finish;
     end_of($middle);
     $last->finish;
     end_of($last);

@@ -173,7 +173,8 @@ for my $what (sort keys %kind) {
     my $error = $asks->query($LOCK);
     like($error->{detail}, qr{^Process $m of role "$user", $HOLDS idle $SINCE\.$},
         'then the detail has the state of the holder');
-    like($error->{hint}, qr{SELECT advisory\.terminate_holder\('chain', 'a', $m\)\.$},
+    like($error->{hint},
+        qr{SELECT advisory\.terminate_holder\('chain', 'a', $m, kind => 'lock'\)\.$},
         '... and the hint how to end it');
     end_of($root, $between, $middle);
 }

@@ -86,7 +86,8 @@ for my $case (
     $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
     $look->shows('SELECT remedy FROM advisory.blockers',
-        "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
+        "SELECT advisory.terminate_holder('full', 'a', $h, kind => 'lock');",
+        'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
         for $hog, $waiter;
 }

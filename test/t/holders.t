@@ -43,7 +43,8 @@ for my $case (
     $look->wait_until('it waits', 'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted
         AND wait_start IS NOT NULL', $waiter->pid);
     is_deeply([ $look->column($looks) ], [$pid], '... which shows the holder while others wait');
-    is($ends, "SELECT advisory.terminate_holder" . substr($call, 0, -1) . ", $pid)",
+    is($ends, "SELECT advisory.terminate_holder" . substr($call, 0, -1)
+        . ", $pid, kind => '" . ($wants =~ /acquire/ ? 'semaphore' : 'lock') . "')",
         '... and how to end it');
     $look->shows($ends, 1, '... which ends it');
     $waiter->finish;
@@ -145,4 +146,23 @@ for my $case (
     $look->run("DROP ROLE $role");
 }
 
+# ---- What it costs -------------------------------------------------------------------------------
+
+# A prepared transaction may have slots that no session knows of any more; only such slots cost.
+{
+    my $looks = q(SELECT count(*)
+        FROM generate_series(1, 100) AS n, advisory.holders('look', 'nobody' || n));
+    my $time = sub { return undisturbed_time(sub { $look->run($looks) }, $look) };
+    my $prepares = session();
+    my $plain = $time->();
+    $prepares->run('BEGIN', q(SELECT advisory.xact_lock('look', 'prepared')),
+        "PREPARE TRANSACTION 'look $$'");
+    cmp_ok($time->(), '<', 3 * $plain, 'a prepared transaction does not slow holders() down');
+    $prepares->run("ROLLBACK PREPARED 'look $$'", 'BEGIN',
+        q(SELECT advisory.xact_acquire('look', 'slots', 16000)), "PREPARE TRANSACTION 'look $$'");
+    leave($look, $prepares);
+    $look->shows(q(SELECT slot, gid FROM advisory.holders('look', 'slots')), "1|look $$",
+        '... whose slots it shows');
+    $look->run("ROLLBACK PREPARED 'look $$'");
+}
 done_testing;

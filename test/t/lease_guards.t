@@ -260,7 +260,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $look->run(q(DELETE FROM advisory._leases WHERE length(name) > 2000));
     # The owner of the database can restore any values.
     $look->run(map { "INSERT INTO advisory._leases
-            VALUES ($_->[0], 1, 'ns', 'restored', 'owner', 4711, 1, $_->[1])" }
+            VALUES ($_->[0], 1, 'ns', 'restored', 'owner', 4711, 'gone', 1, 1, $_->[1])" }
         [ 1, q('178000000 years', '178000000 years', 'infinity', 'infinity', 'infinity', 0) ],
         [ 2, q('-178000000 years', '-1 s', '-infinity', '-infinity', '-infinity', -1) ],
         [ 3, q('1 s', '1000000 h', '294276-12-31', '4713-01-01 BC', '294276-12-31',
@@ -310,15 +310,106 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 # ---- A role that takes very many leases ----------------------------------------------------------
 
 {
-    $look->run(q(INSERT INTO advisory._leases SELECT i, 1, 'ns', 'many ' || i, 'owner', 10, 1,
-        '1 h', '0', now(), now(), now() + interval '1 h', 0 FROM generate_series(1, 20000) AS i));
+    $look->run(q(INSERT INTO advisory._leases SELECT i, 1, 'ns', 'many ' || i, 'owner', 10,
+        'postgres', (SELECT system_identifier FROM pg_control_system()), 1, '1 h', '0', now(),
+        now(), now() + interval '1 h', 0 FROM generate_series(1, 20000) AS i));
     my $shown = $look->query('SELECT count(*) FROM advisory.leases');
     is($shown->{value}, 10_000, 'leases shows no more than 10,000');
-    like("@{$shown->{warnings}}", qr/only 10000 leases are shown/, '... and says so');
+    like("@{$shown->{warnings}}", qr/only 10000 leases of each role are shown/, '... and says so');
     $look->run(q(SELECT advisory.lease('ns', 'longer than many', '2 h')));
     $look->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'longer than many'), 1,
         '... those first that are held longest');
-    $look->run(q(DELETE FROM advisory._leases WHERE name ~ 'many'));
+    # Nor does it hide the leases of others, nor what somebody waits for.
+    $look->run('CREATE ROLE modest LOGIN');
+    my $modest = other(role => 'modest');
+    $modest->run(q(SELECT advisory.lease('ns', 'modest', '1 min')));
+    for my $session ($modest, $look) {
+        $session->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'modest'), 1,
+            '... but that of another role, which is not held as long');
+    }
+    $look->run(q(SELECT advisory.lease('ns', 'awaited', '30 min')));
+    $look->shows(q(SELECT count(*) FROM advisory.leases WHERE name = 'awaited'), 0,
+        'one of very many is not shown');
+    my $waiter = other(application => 'waiter');
+    $waiter->start(q(SELECT advisory.lease('ns', 'awaited', '1h')));
+    waits_for_lease($waiter->pid);
+    is_deeply($look->rows(q(SELECT who, state, waiters, remedy ~ 'break_lease'
+            FROM advisory.blockers WHERE lock ~ 'ns/awaited')),
+        [ [ 'postgres@look', 'held', 1, 1 ] ], '... but to who waits for it: blockers');
+    $look->shows(q(SELECT count(*) FROM advisory.activity WHERE lock ~ 'ns/awaited'), 2,
+        '... and activity');
+    $look->value('SELECT pg_cancel_backend(?)', $waiter->pid);
+    $waiter->finish;
+    $look->run(q(DELETE FROM advisory._leases WHERE name ~ 'many|awaited|modest'));
+}
+
+# ---- Roles: of a restored dump, and of another server --------------------------------------------
+
+{
+    $look->run(map { "CREATE ROLE $_ LOGIN" } qw(leaver stayer outsider));
+    $look->run('CREATE DATABASE dumped', 'CREATE DATABASE restored');
+    other(database => 'dumped')->run('CREATE EXTENSION advisory_ext');
+    for my $role (qw(leaver stayer)) {
+        other(role => $role, database => 'dumped')->run("SELECT advisory.lease('l', '$role', '1h')",
+            "SELECT advisory.claim('c', '$role', '1 hour')");
+    }
+    $look->run('DROP ROLE leaver');
+    my $at = "-p $server->{PGPORT} -h $server->{PGHOST} -U postgres";
+    is(qx(pg_dump $at dumped | psql -X -q -1 -v ON_ERROR_STOP=1 -o /dev/null $at restored 2>&1), '',
+        'a dump with a lease of a role that is gone is restored');
+    my ($super, $stayer, $outsider) =
+        map { other(database => 'restored', role => $_) } qw(postgres stayer outsider);
+    $super->shows(q(SELECT count(*) FROM advisory.leases), 2, '... with all leases');
+    my $token = $super->value(q(SELECT token FROM advisory._leases WHERE name = 'stayer'));
+    my $renewed = "SELECT advisory.renew_lease('l', 'stayer', $token) IS NOT NULL";
+    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'stayer'),
+        (SELECT count(*) FROM advisory.claims WHERE name = 'stayer'));
+    $stayer->shows($renewed, 1, 'the owner of one renews it');
+    $look->run('ALTER ROLE stayer RENAME TO renamed', 'CREATE ROLE stayer LOGIN');
+    $stayer->shows($renewed, 1, '... also when it has got another name');
+    my $namesake = other(database => 'restored', role => 'stayer');
+    $namesake->shows($renewed, 0, '... but not another role of its old name');
+    $namesake->shows($seen, '0|0', '... which does not see it either');
+    # In another cluster the OID is that of another role, and the name counts.
+    $super->run(map { "UPDATE advisory.$_ SET server = server # 1, role = 'outsider'::regrole,
+        role_name = 'stayer'" } qw(_leases _claims));
+    $outsider->shows($renewed, 0, 'who has the OID in another cluster does not get the lease');
+    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
+    $namesake->shows($seen, '1|1', '... but who has the name does');
+    $namesake->shows($renewed, 1, '... and renews it');
+    $look->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
+    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
+    other(database => 'restored', role => 'stayer')->shows($renewed, 0,
+        '... and not of the next one of that name');
+    $super->run(q(UPDATE advisory._leases SET server = server # 1, role_name = 'nobody_here'));
+    $namesake->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s');
+    $super->shows($renewed, 1, '... but a superuser can renew it');
+}
+
+# ---- Somebody else writes the era ----------------------------------------------------------------
+
+{
+    my $held = token_of('era');
+    $look->run("SELECT advisory.tokens_above($held)");
+    my $after = token_of('after');
+    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
+    $look->run("SELECT advisory.check_token('l', 'fence', $after)");
+    # As a restored dump does, and logical replication of all sequences.
+    my $older = q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
+        FROM advisory._era);
+    for my $what ('leases and fences', 'fences', 'the beginning of the era') {
+        $look->run('DELETE FROM advisory._leases') unless $what =~ /leases/;
+        $look->run('DELETE FROM advisory.fences') if $what =~ /beginning/;
+        $look->run($older);
+        my $next = token_of("after $what");
+        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
+        $look->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
+        $after = $next;
+    }
+    # What one can restore must not use up all eras.
+    $look->run(q(INSERT INTO advisory.fences VALUES (1, 9223372036854775807)), $older);
+    cmp_ok(token_of('rubbish') >> 50, '<', 4096, 'a token that nobody made does not count');
+    $look->run(q(DELETE FROM advisory.fences));
 }
 
 # ---- A lock table that is full for a while -------------------------------------------------------

@@ -200,7 +200,8 @@ sub waits_for_lease ($session, @statement) {
         'but nobody takes it over while a transaction relies on it');
     my $pid = $relying->pid;
     like($taking->query("SELECT advisory.lease('l', 'try', '1h', '50ms')")->{hint},
-        qr/advisory\.blockers\. To .*: SELECT advisory\.terminate_holder\('l', 'try', $pid\)\.$/,
+        qr/advisory\.blockers\.\ To\ .*:\ SELECT\ advisory\.terminate_holder
+            \('l',\ 'try',\ $pid,\ kind\ =>\ 'lease'\)\.$/x,
         '... and the error says how to end that session');
     $look->start("SELECT advisory.end_lease('l', 'try', $token)");
     sleep 0.1;

@@ -44,12 +44,10 @@ my %calls = (
     'slots'                   => q{advisory.acquire('run', 'semaphore', 16000)},
     'slots of many semaphores' => q{advisory.xact_acquire('run', i, 2)},
     'leases'                  => q{advisory.try_lease('run', i, '1h')},
-    'leases that are renewed' =>
-        q{advisory.renew_lease('run', 'lease ' || i, (SELECT token FROM advisory._leases
-            WHERE key = advisory.key('run', 'lease ' || i)))},
 );
-$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h')
-        FROM generate_series($_, $_ + 99) AS i") for map { 100 * $_ } 0 .. 100;
+my ($token, $checked) =
+    map { $look->value('SELECT token FROM advisory.lease(?, ?, ?)', 'run', $_, '1h') }
+    qw(kept relied);
 for my $what (sort keys %calls) {
     my $runaway = session(server => $server);
     my $result = takes_until_stopped($runaway, $calls{$what});
@@ -72,6 +70,20 @@ for my $what (sort keys %calls) {
             $look->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 60) AS i');
             $runaway->fails(q{SELECT advisory.try_lock('run', 'new')}, '53400',
                 'to ask is refused, too, not answered with false');
+            # Only taking is refused.  What frees a place, or a lease's owner needs, goes on.
+            $runaway->shows("SELECT advisory.check_lease('run', 'relied', $checked)", 1,
+                'a lease can be checked');
+            $runaway->shows("SELECT advisory.renew_lease('run', 'kept', $token) IS NULL", 0,
+                '... and renewed');
+            $runaway->shows("SELECT advisory.end_lease('run', 'kept', $token)", 1, '... and ended');
+            $runaway->fails(q{SELECT advisory.try_lease('run', 'new', '1h')}, '53400',
+                '... but no other one is granted');
+            $runaway->run('BEGIN')
+                ->run("SELECT advisory.check_lease('run', 'relied', $checked)");
+            $runaway->shows("SELECT advisory.end_lease('run', 'relied', $checked)", 1,
+                '... nor does it matter that this transaction has its lock');
+            $runaway->run('ROLLBACK');
+            $runaway->shows(q{SELECT advisory.unlock('run', 1)}, 1, 'a lock can be released');
             $look->run('SELECT pg_advisory_unlock_all()');
             $runaway->shows(q{SELECT pg_try_advisory_lock(1)}, 1, 'the built-ins are not');
             $runaway->fails(q{SET ROLE modest; SET advisory_ext.pool_limit = 0}, '42501',

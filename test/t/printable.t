@@ -69,7 +69,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
         'BEGIN', "SELECT advisory.xact_lock('printable', 'prepared'),
             advisory.xact_lock('printable', 'other')", "PREPARE TRANSACTION $GID");
     my $error = $caller->query("SELECT advisory.lock('printable', 'prepared', '0')");
-    shows($error->{detail}, qr/^Prepared transaction "g\?id\?\?$$" holds it/,
+    shows($error->{detail}, qr/^Prepared transaction "g\?id\?\?$$" \(transaction \d+\) holds it/,
         "the detail has a prepared transaction's identifier");
     shows($error->{hint}, qr/pg_prepared_xacts/, 'the hint does without it');
     # The holder itself waits for such a transaction.

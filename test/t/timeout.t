@@ -68,7 +68,7 @@ like($error->{detail}, qr/exclusive mode; it is idle since \d{4}-/, 'mode, state
 is($error->{schema}, 'a', "the error's schema field is the namespace");
 is($error->{constraint}, 'b', 'its constraint field is the name');
 like($error->{hint},
-    qr/advisory\.blockers\..*advisory\.terminate_holder\('a', 'b', $pid\)/,
+    qr/advisory\.blockers\..*advisory\.terminate_holder\('a', 'b', $pid, kind => 'lock'\)/,
     'the hint says how to look and to act');
 $waiter->shows("SELECT pid FROM advisory.holders('a', 'b')", $pid, 'and so it is');
 

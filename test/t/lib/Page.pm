@@ -257,7 +257,7 @@ sub block {
     my $waited = $self->finish($session);
     $waited = '' if delete $session->{has_compared};
     my %pid = map { ($_->{shown_pid} // 0) => $_->{psql}->pid } values %{ $self->{sessions} };
-    my $sql = $step->{sql} =~ s{(\bterminate_holder\([^()]*, )(\d+)(?=\))}
+    my $sql = $step->{sql} =~ s{(\bterminate_holder\([^()]*, )(\d+)(?=[),])}
         {$1 . ($pid{$2} // $2)}ger;
     my $psql = $session->{psql}->start(encode_utf8($sql));
     my $printed = sub { $self->as_shown($waited . decode_utf8($_[0])) };
