@@ -105,10 +105,7 @@ execute(const char *command, const RawStmt *statement, bool may_commit)
 static const char *
 hint_for_error(const Job &job, RawStmt *statement)
 {
-	/*
-	 * VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block, and 19's WAIT
-	 * FOR in no other statement.
-	 */
+	/* VACUUM and others cannot run in a transaction block, 19's WAIT FOR in no other statement. */
 	if ((geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(statement) &&
 		 !analyze_requires_snapshot(statement) && !IsA(statement->stmt, VariableSetStmt)) ||
 		(geterrcode() == ERRCODE_FEATURE_NOT_SUPPORTED &&

@@ -277,10 +277,13 @@ static OwnStatement RAISE_FENCE = {
 void
 token_check(const LockName &name, int64 token)
 {
+	static bool is_era_settled = false;
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	token_era();				/* before this token counts as one that was given */
+	/* Before this token counts as one that was given. */
+	if (!is_era_settled)
+		is_era_settled = unless_lock_table_is_full([]() { token_era(); });
 	with_error_context([&]() {
 		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
 	}, [&]() {
