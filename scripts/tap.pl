@@ -10,8 +10,9 @@
 # What has failed first is named all the same.
 #
 # This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
-# prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one
-# names a failure. A test that breaks off, has a wrong plan or runs nothing counts as one failure.
+# prints all that the test has said but what passed. The first line of the file RESULT is "passed
+# failed skipped", and each further one names a failure. A test that breaks off, has a wrong plan or
+# runs nothing counts as one failure.
 use strict;
 use warnings;
 use File::Basename qw(dirname);
@@ -55,8 +56,8 @@ sub order_of {
     return (map { /^# Runs (alone|first)\b/ } <$file>)[0] // 'beside';
 }
 
-# With a second argument it is run once more: why it has failed before. TEST_ALONE tells it that it is to run its programs one after
-# another, too.
+# With a second argument it is run once more: why it has failed before. TEST_ALONE tells it that it
+# is to run its programs one after another, too.
 sub start {
     my ($name, $before) = @_;
     local $ENV{TEST_ALONE} = $before ? 'yes' : $ENV{TEST_ALONE};

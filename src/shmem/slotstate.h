@@ -54,7 +54,7 @@ enum class SlotMark
  */
 bool		attach_slot_state(SemaphoreState *state, Key key, int slots);
 
-/* Has this session a slot that no other one knows of?  mark_slot() notes those that it takes. */
+/* Note whether this session has a slot that no other one knows of; mark_slot() notes that, too. */
 void		note_unknown_slots(SemaphoreState *state, bool has_some) noexcept;
 
 /* Detach, if attached.  Allocates, frees and locks nothing. */

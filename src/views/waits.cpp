@@ -258,12 +258,12 @@ find_hindrance(const Session &root, const Waits &waits)
 	for (int i = 0; i < list_length(waits.trees.lines); i++)
 	{
 		const Session &line = waits.trees.line(i);
-		const PgBackendStatus *working = waits.backends.find(session_pid(*line.lock));
+		const PgBackendStatus *other = line.depth == 2 && line.above->above == &root
+			? waits.backends.find(session_pid(*line.lock)) : nullptr;
 
-		if (line.depth == 2 && line.above->above == &root && is_advisory(line.above->lock->tag) &&
+		if (other != nullptr && is_advisory(line.above->lock->tag) &&
 			decode_tag(line.above->lock->tag).key == decode_tag(root.blocking->tag).key &&
-			working != nullptr && working->st_userid == idle->st_userid &&
-			strcmp(working->st_appname, idle->st_appname) == 0)
+			other->st_userid == idle->st_userid && strcmp(other->st_appname, idle->st_appname) == 0)
 			return line.above;
 	}
 	return nullptr;
