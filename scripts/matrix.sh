@@ -6,14 +6,14 @@
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               version's directory in there to have it made anew
 #   PROGRAMS=                   with which version the real programs are tested, too (default: 18; empty: with none)
-#   JIT=optimize                what the servers of the second run do (see ADVISORY_EXT_JIT in scripts/server.sh; default: inline, or
-#                               with PARTS or TESTS nothing; empty: there is no second run)
+#   RUNS="plain jit"            only one of the two runs (default: both; with PARTS or TESTS only plain)
+#   JIT=optimize                what the servers of the run jit do (see ADVISORY_EXT_JIT in scripts/server.sh; default: inline)
 #   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL, TEST_TWICE  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
 # the present work tree in each of them runs the same `make test`, which installs what it needs by itself; with 18 it is
 # `make test-all`. Tests that say in a line "# Runs once: …" why the server's version does not matter for them run here only.
-# A second run repeats regress, isolation and pgtap on servers that compile every statement (JIT). A version that is not
+# The run jit repeats regress, isolation and pgtap on servers that compile every statement (JIT). A version that is not
 # available is reported as skipped. If the tests of one version fail, the run fails. The last line has the totals, and the
 # lines before it name what failed.
 set -euo pipefail
@@ -46,8 +46,9 @@ older_of() {
 PROGRAMS=${PROGRAMS-18}
 target_of() { if [ "$1" = "$PROGRAMS" ]; then say test-all; else say test; fi; }
 
-[ -z "${PARTS:-}${TESTS:-}" ] || JIT=${JIT:-}
-JIT=${JIT-inline}
+[ -z "${PARTS:-}${TESTS:-}" ] || RUNS=${RUNS:-plain}
+RUNS=${RUNS:-plain jit}
+JIT=${JIT:-inline}
 
 # The version that is tested without a chroot: that of the server here, or else that of the Debian release.
 host_version() {
@@ -158,28 +159,35 @@ run_tests() {
     record "$1" "$3" "$work/$1.log" "$status" "$((SECONDS - started))"
 }
 
+# The names of a version's runs.
+runs_of() { sed -E "s/\\<plain\\>/$1/; s/\\<jit\\>/$1-jit/" <<<"$RUNS"; }
+
 test_version() {
-    local version=$1 where=here
+    local version=$1 where=here run
     if ! is_here "$version"; then
         where="Debian $(release_of "$version" || true)"
         if ! obtain_chroot "$version" "$work/$version.setup"; then
-            record_no_chroot "$version"
-            [ -z "$JIT" ] || record_skip "$version-jit" "as $version"
+            for run in $(runs_of "$version"); do record_no_chroot "$run" "$version"; done
             return
         fi
         bring_older_server "$version" "$work/$version.older"
     fi
     copy_for "$version"
-    run_tests "$version" "$version" "$where" "$(target_of "$version")"
-    [ -z "$JIT" ] || ADVISORY_EXT_JIT=$JIT PARTS=${PARTS:-regress isolation pgtap} \
-        run_tests "$version-jit" "$version" "$where, all compiled: $JIT" test
+    for run in $(runs_of "$version"); do
+        case $run in
+            *-jit) ADVISORY_EXT_JIT=$JIT PARTS=${PARTS:-regress isolation pgtap} \
+                run_tests "$run" "$version" "$where, all compiled: $JIT" test ;;
+            *)     run_tests "$run" "$version" "$where" "$(target_of "$version")" ;;
+        esac
+    done
 }
 
 main() {
     local version names=()
     is_root || die "the test matrix makes chroots, and that needs root ('make test' does not)"
     VERSIONS=${VERSIONS:-$(printf '%s\n' "$(host_version)" 15 17 18 19 | sort -un | tr '\n' ' ')}
-    for version in $VERSIONS; do names+=("$version" ${JIT:+"$version-jit"}); done
+    # shellcheck disable=SC2207 # names
+    for version in $VERSIONS; do names+=($(runs_of "$version")); done
     begin_runs matrix
     # shellcheck disable=SC2086 # names
     run_side_by_side test_version $VERSIONS

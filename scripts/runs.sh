@@ -13,10 +13,11 @@ record_skip() {
     say "$1 | skipped: $2"
 }
 
-# record_no_chroot NAME: skips the run because of what the log of its setup says.
+# record_no_chroot NAME [CHROOT]: skips the run because of what the log of the chroot's setup says.
 record_no_chroot() {
-    [ ! -s "$work/$1.setup" ] || tail -n 20 "$work/$1.setup" | sed "s/^/$1 | /"
-    record_skip "$1" "$(reason "$work/$1.setup")"
+    local log=$work/${2:-$1}.setup
+    [ ! -s "$log" ] || tail -n 20 "$log" | sed "s/^/$1 | /"
+    record_skip "$1" "$(reason "$log")"
 }
 
 # record NAME WHERE LOG STATUS SECONDS

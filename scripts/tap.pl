@@ -66,11 +66,11 @@ sub start {
     return;
 }
 
-# There are five minutes more for that than for tests to begin.
+# There are two minutes more for that than for tests to begin.
 sub may_run_again {
     my ($test) = @_;
     return 0 if ($ENV{TEST_TWICE} // '') ne 'yes' || $test->{before};
-    return !$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 300;
+    return !$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 120;
 }
 
 sub skip {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the packages, installs them where nothing else is, tests them and removes them: `make test-packages`. Needs root.
 #
-#   PACKAGES="dist deb"             only these of: dist deb rpm
+#   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has built)
 #   RELEASES="bookworm trixie sid"  the Debian releases for deb
 #   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what this one cannot
 #   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
@@ -9,9 +9,9 @@
 #
 # dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
 # deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
-# minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another copy test/packages/readme.sh follows
-# README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is built
-# and installed into a folder here.
+# minimal chroot installs it with apt, and test/packages/installed.sh goes on there. readme: in another copy test/packages/readme.sh
+# follows README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is
+# built and installed into a folder here.
 #
 # The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
 # and ", N skipped" if there were any.
@@ -21,7 +21,7 @@ set -euo pipefail
 # shellcheck source=scripts/chroots.sh
 . "$(dirname "${BASH_SOURCE[0]}")/chroots.sh"
 
-PACKAGES=${PACKAGES:-dist deb rpm}
+PACKAGES=${PACKAGES:-dist deb readme rpm}
 RELEASES=${RELEASES:-bookworm trixie sid}
 CACHE=$CACHE/packages
 NATIVE=$(dpkg --print-architecture 2>/dev/null || true)
@@ -102,7 +102,7 @@ has_one_folder() {
 
 has_only_sources() {
     local built
-    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.d' -type f -o -name results -o -name .git)
+    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.gch' -o -name '*.d' -type f -o -name results -o -name .git)
     [ -z "$built" ] || { say "$built"; return 1; }
 }
 
@@ -150,9 +150,14 @@ obtain() {
 
 is_foreign() { [[ $1 == *-* ]]; }
 
-test_deb() {
+test_deb() { in_places deb build_and_install; }
+
+test_readme() { in_places readme follow_readme; }
+
+# in_places PACKAGE COMMAND: calls the command with each place, when its chroots are there.
+in_places() {
     local release architecture place
-    is_root || { skip "deb: chroots need root"; return; }
+    is_root || { skip "$1: chroots need root"; return; }
     bash "$REPOSITORY/scripts/packages.sh" matrix
     mkdir -p "$CACHE"
     exec 9>"$CACHE/lock"
@@ -162,9 +167,9 @@ test_deb() {
         for architecture in $ARCHITECTURES; do
             place=$release
             [ "$architecture" = "$NATIVE" ] || place+=-$architecture
-            title "deb: Debian $place"
+            title "$1: Debian $place"
             if obtain "$place" "$work/$place.setup"; then
-                test_place "$place"
+                "$2" "$place"
             else
                 tail -n 20 "$work/$place.setup"
                 skip "Debian $place: $(reason "$work/$place.setup")"
@@ -174,21 +179,38 @@ test_deb() {
     exec 9>&-
 }
 
-test_place() {
-    local place=$1 builder=$CACHE/$1-build packages deb major
+build_and_install() {
+    local place=$1 builder=$CACHE/$1-build packages deb
     packages=$builder$CHROOT_TREE/results/deb
+    rm -rf "$REPOSITORY/results/packages/$place"
     copy_tree "$builder$CHROOT_TREE"
     check "make deb" in_chroot "" "$work/build" "$builder" make --no-print-directory -C "$CHROOT_TREE" deb ||
         { cat "$work/build"; return 0; }
-    deb=$(find "$packages" -name 'postgresql-*-advisory-ext_*.deb' | sort -V | tail -n 1)
-    major=$(sed -n 's/.*postgresql-\([0-9]*\)-.*/\1/p' <<<"$deb")
     keep "$place" "$packages"/*
-    in_fresh_chroot "$place" installed.sh "$major" "/root/${deb##*/}"
+    deb=$(built_package "$place")
+    in_fresh_chroot "$place" installed.sh "$(major_of "$deb")" "/root/$deb"
     ! is_foreign "$place" || return 0
     lint_packages "$place" "$builder" || true
     [ "$place" != sid ] || check "debian/control is what debian/control.in makes of it there" \
         cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
-    in_fresh_chroot "$place" readme.sh "$major"
+}
+
+# The package for the newest server.
+built_package() {
+    find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' -printf '%f\n' 2>/dev/null | sort -V | tail -n 1
+}
+
+major_of() { sed -n 's/^postgresql-\([0-9]*\)-.*/\1/p' <<<"$1"; }
+
+follow_readme() {
+    local deb
+    ! is_foreign "$1" || return 0
+    deb=$(built_package "$1")
+    if [ -n "$deb" ]; then
+        in_fresh_chroot "$1" readme.sh "$(major_of "$deb")"
+    else
+        skip "readme.sh on Debian $1: no package was built for it"
+    fi
 }
 
 # Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
@@ -277,8 +299,8 @@ main() {
     local package
     for package in $PACKAGES; do
         case $package in
-            dist | deb | rpm) ;;
-            *) die "there is no package '$package': choose of dist deb rpm" ;;
+            dist | deb | readme | rpm) ;;
+            *) die "there is no package '$package': choose of dist deb readme rpm" ;;
         esac
     done
     bash "$REPOSITORY/scripts/packages.sh" packages

@@ -2,6 +2,7 @@
 # A Patroni cluster that fails over repeatedly under load, with synchronous and with asynchronous
 # replication: tokens never decrease, no fence accepts a stale write, and with synchronous
 # replication no acknowledged commit is lost.
+# Runs first: the cluster fails over again and again.
 #
 #   FAILOVER_CYCLES=3      failovers in each mode
 #   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode

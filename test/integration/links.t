@@ -2,6 +2,7 @@
 # Every link of the documents leads to a file or a heading that exists, in the tree and where `make
 # install` puts the documents; and every picture can be drawn. The pictures are left in
 # results/pictures, to be looked at.
+# Runs first: it draws every picture.
 use AdvisoryTest;
 use FindBin;
 use File::Basename qw(basename dirname);

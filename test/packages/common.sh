@@ -7,14 +7,14 @@ export DEBIAN_FRONTEND=noninteractive
 # check TITLE COMMAND…: runs a test, and shows its output if it fails. A function fails with the
 # first of its commands that fails.
 check() {
-    local title=$1 status
+    local title=$1 started=$SECONDS status
     shift
     set +e
     (set -e; "$@") >"$log" 2>&1
     status=$?
     set -e
     if [ "$status" -eq 0 ]; then
-        printf 'ok - %s\n' "$title"
+        printf 'ok - %s (%d s)\n' "$title" "$((SECONDS - started))"
     else
         printf 'FAILED - %s:\n' "$title"
         tail -n 60 "$log"
