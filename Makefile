@@ -17,7 +17,7 @@ WRAPPED    = $(shell sed -nE 's/^FAULT[A-Z_]*.([A-Za-z_0-9]+),.*/-Wl,--wrap=\1/p
 endif
 
 # ---- SQL: readable parts, joined in the order of their numbers; upgrade scripts are hand-written
-SQL_PARTS  = $(sort $(wildcard sql/parts/*.sql))
+SQL_PARTS  = $(wildcard sql/parts/*.sql) sql/surface scripts/surface.awk scripts/join.sh
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 
@@ -112,9 +112,12 @@ endif
 
 # ---- Rules ------------------------------------------------------------------------------------
 $(DATA_built): sql/parts $(SQL_PARTS) $(EXTENSION).control Makefile
-	@test -n '$(strip $(SQL_PARTS))' || { echo 'advisory_ext: no sql/parts/*.sql' >&2; exit 1; }
-	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
+	sh scripts/join.sh extension > $@.tmp
 	mv $@.tmp $@
+
+portable: # join the portable edition of its parts
+	sh scripts/join.sh portable > portable/advisory.sql.tmp
+	mv portable/advisory.sql.tmp portable/advisory.sql
 
 # pg_regress wants tests and answers apart.
 $(REGRESS_FILES): FORCE
@@ -247,5 +250,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-19s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
+.PHONY: portable demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
 	test-packages lint sanitize test-assert test-faults bench bench-plots portable-extension portable-tle pictures help FORCE

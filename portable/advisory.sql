@@ -7,6 +7,8 @@
 -- setting.  To remove all: DROP SCHEMA advisory CASCADE.  To upgrade, run a newer file: rows of
 -- tables are kept.  doc/portable.md says what differs from the extension.
 --
+-- "make portable" joins this file of portable/parts and of sql/surface.  Change those.
+--
 -- Nobody's search_path may replace an operator.  So functions in PL/pgSQL get a search_path of
 -- their own, at the end of this file.  Procedures that COMMIT cannot have one, SQL functions that
 -- the planner shall inline must not, and for a few it would take too long: these write operators
@@ -16,6 +18,7 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 SET LOCAL search_path = pg_catalog, advisory, pg_temp;
 SET LOCAL client_min_messages = warning; SET LOCAL check_function_bodies = off;
 SET LOCAL standard_conforming_strings = on; SET LOCAL quote_all_identifiers = off;
+
 -- Only where pg_locks shows each lock at once, and it can be released.  The first is advisory/load:
 -- loads come one after the other.  The keys of the others are this session's own.
 DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := true; BEGIN
@@ -48,7 +51,9 @@ DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := tr
                 HINT = 'doc/portable.md says what to use on other servers.';
         END IF;
     END LOOP; END $$;
+
 SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
+
 DO $$ DECLARE old record; BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
@@ -115,13 +120,17 @@ DO $$ DECLARE old record; BEGIN
               UNION ALL SELECT 'advisory'::regnamespace) AS known (oid);
     END IF; END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
+
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
+
 CREATE OR REPLACE FUNCTION advisory.version() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
----- Checks
+
+-- Checks.
+
 -- The error, unless ok.  Never IMMUTABLE: the planner would call it early.
 CREATE OR REPLACE FUNCTION advisory._require(
     ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
@@ -135,6 +144,7 @@ CREATE OR REPLACE FUNCTION advisory._require(
             RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
         ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
     END CASE; END $$;
+
 -- What is kept in a table has at most so many bytes.
 CREATE OR REPLACE FUNCTION advisory._check(value text, what text, most integer DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
@@ -143,6 +153,7 @@ CREATE OR REPLACE FUNCTION advisory._check(value text, what text, most integer D
             _require(value <> '', '22023', what || ' must not be empty'),
             _require(octet_length(value) <= most, '22001', what || ' is too long',
                      format('It can have at most %s bytes.', most)); END $$;
+
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
     RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
@@ -150,23 +161,28 @@ CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], wh
             _require(names IS NOT NULL, '22004', 'list of names must not be null');
     PERFORM _check(element, what) FROM unnest(names) AS element;
     RETURN names; END $$;
+
 -- '?' for control characters, line separators, and changes of direction: a name forges no line.
 CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT regexp_replace(line, CASE getdatabaseencoding() WHEN 'UTF8'
         THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]'
         ELSE E'[\\x01-\\x1f\\x7f]' END, '?', 'g') $$;
+
 -- What a lock is called in messages.
 CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT _printable(string_agg(
         left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
     FROM unnest(ARRAY[namespace, name]) AS part $$;
----- Keys
+
+-- Keys.
+
 CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.encode(pg_catalog.substr(
         pg_catalog.sha256(value), 1, 8), 'hex'))::pg_catalog.bit(64)::pg_catalog.int8 $$;
+
 -- The same in every database; NULL if a name is null or empty.  In SQL_ASCII convert_to() checks
 -- the bytes and leaves them as they are.
 CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS bytea
@@ -175,19 +191,23 @@ CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS by
                 THEN pg_catalog.convert_to(namespace, 'UTF8')
                      OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex')
                      OPERATOR(pg_catalog.||) pg_catalog.convert_to(name, 'UTF8') END $$;
+
 CREATE OR REPLACE FUNCTION advisory._no_key(namespace text, name text) RETURNS bigint
     LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
     PERFORM _check(namespace, 'namespace'), _check(name, 'name');
     RETURN NULL; END $$;
+
 CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     PERFORM _check(name, 'name');
     RETURN _hash(convert_to(name, 'UTF8')); END $$;
 COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
+
 CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)),
                     advisory._no_key(namespace, name)); END $$;
+
 -- The slots of a semaphore have 16,384 keys in a row.  The first, slot 0, is the queue's lock.
 CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer)
     RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
@@ -195,7 +215,9 @@ CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot in
                                    OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex'))
                     OPERATOR(pg_catalog.&) -16384 OPERATOR(pg_catalog.|) slot,
                     advisory._no_key(namespace, name)); END $$;
----- Taking a lock
+
+-- Taking a lock.
+
 -- A month has 30 days, as in comparisons.  (In 13, the epoch of a whole interval is not exact.)
 CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeric
     LANGUAGE sql IMMUTABLE AS $$
@@ -203,6 +225,7 @@ CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeri
            + (extract(day FROM value) * 86400 + extract(hour FROM value) * 3600
               + extract(minute FROM value) * 60)::numeric * 1000000
            + extract(microseconds FROM value)::numeric $$;
+
 -- In milliseconds, rounded up; NULL for ever.
 CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer
     LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
@@ -212,24 +235,29 @@ CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS inte
                      'A timeout can be at most 2147483647 milliseconds.',
                      'To wait without a limit, pass NULL.');
     RETURN ceil(_microseconds(timeout) / 1000); END $$;
+
 -- How long a wait may last in milliseconds; NULL for ever.
 CREATE OR REPLACE FUNCTION advisory._most(milliseconds integer) RETURNS integer
     LANGUAGE sql STABLE AS $$
     SELECT CASE milliseconds WHEN 0 THEN 0 ELSE least(milliseconds, nullif(
         _milliseconds(current_setting('lock_timeout')::interval), 0)) END $$;
+
 -- When a wait that begins now ends at the latest.
 CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz
     LANGUAGE plpgsql AS $$ BEGIN
     RETURN coalesce(clock_timestamp() + _most(milliseconds) * '1 ms'::interval, 'infinity'); END $$;
+
 -- All advisory locks and waiters of this database whose key is a bigint.
 CREATE OR REPLACE VIEW advisory._keys AS
     SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
 -- Those of this session.  Without pg_database, since a full lock table has no room for its lock.
 CREATE OR REPLACE VIEW advisory._own AS
     SELECT (classid::bigint << 32) | objid::bigint AS key, mode FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = pg_backend_pid() AND granted;
+
 -- Is it held, by this session or by any, in that mode or in any?
 CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean,
     is_shared boolean DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -239,6 +267,7 @@ CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean,
     END IF;
     RETURN EXISTS (SELECT FROM _own AS o WHERE o.key = _is_held.key
                        AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock')); END $$;
+
 -- The built-in functions, chosen by mode and scope.
 CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
     RETURNS boolean LANGUAGE sql AS $$
@@ -246,16 +275,19 @@ CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean
                 WHEN is_xact THEN pg_try_advisory_xact_lock(key)
                 WHEN is_shared THEN pg_try_advisory_lock_shared(key)
                 ELSE pg_try_advisory_lock(key) END $$;
+
 CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, key bigint)
     RETURNS void LANGUAGE sql AS $$
     SELECT CASE WHEN is_xact AND is_shared THEN pg_advisory_xact_lock_shared(key)
                 WHEN is_xact THEN pg_advisory_xact_lock(key)
                 WHEN is_shared THEN pg_advisory_lock_shared(key) ELSE pg_advisory_lock(key) END $$;
+
 -- The built-in function's own warning does not bear the name.
 CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean
     LANGUAGE plpgsql STRICT SET client_min_messages = error AS $$ BEGIN
     RETURN CASE WHEN is_shared THEN pg_catalog.pg_advisory_unlock_shared(key)
                 ELSE pg_catalog.pg_advisory_unlock(key) END; END $$;
+
 -- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.
 -- Only a wait with a limit is a subtransaction.
 CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, key bigint,
@@ -278,6 +310,7 @@ DECLARE setting text := current_setting('lock_timeout'); BEGIN
         IF SQLSTATE = '57014' THEN RAISE; END IF;
         RETURN false;
     END; END $$;
+
 -- Who holds or awaits one of these keys, a line each.
 CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text
     LANGUAGE sql STABLE AS $$
@@ -313,6 +346,7 @@ CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RE
           LEFT JOIN _keys AS w ON w.pid = k.pid AND w.key BETWEEN base + 16001 AND base + 16382
           WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
               AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other $$;
+
 -- How long a call has waited that ends with error 55P03.
 CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE most WHEN 0 THEN 'without waiting'
@@ -321,6 +355,7 @@ CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text LANGUA
                             CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s'
                                  ELSE most || ' ms' END) END
     FROM (SELECT _milliseconds(timeout)) AS g (given), LATERAL (SELECT _most(given)) AS m (most) $$;
+
 -- Error 55P03.  For a semaphore, slots says how many it has, and key is that of slot 0.
 CREATE OR REPLACE FUNCTION advisory._raise_not_available(namespace text, name text, key bigint,
     slots integer, wanted integer, timeout interval) RETURNS void LANGUAGE plpgsql AS $$
@@ -349,6 +384,7 @@ DECLARE holder record; first_key bigint := key + (slots IS NOT NULL)::integer; B
                     || format(', %s, kind => %L).', holder.pid,
                               CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END)) END,
             SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text); END $$;
+
 -- If the lock is not free, or an argument is wrong.  By key, namespace is null, name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
     namespace text, name text, key bigint, timeout interval)
@@ -357,7 +393,9 @@ CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xa
     IF _take(is_shared, is_xact, key, _milliseconds(timeout)) THEN RETURN true; END IF;
     PERFORM _raise_not_available(namespace, name, key, NULL, 1, timeout) WHERE must;
     RETURN false; END $$;
----- Release
+
+-- Release.
+
 -- What the public functions call if there was nothing to release.
 CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text,
     key bigint) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$ BEGIN
@@ -366,6 +404,7 @@ CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, n
         CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
         _display(namespace, coalesce(name, key::text));
     RETURN false; END $$;
+
 -- Every session-level hold of each lock in the list.
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean)
     RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ DECLARE hold record; released integer := 0;
@@ -386,7 +425,9 @@ CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is
         'this session does not hold an advisory lock of that name, which looks like a list', NULL,
         'To release a list of locks, cast it: unlock_all(namespace, list::text[]).');
     RETURN released; END $$;
----- Several locks at once
+
+-- Several locks at once.
+
 -- Take all of them, in the order of their keys, or none.
 CREATE OR REPLACE FUNCTION advisory._take_all(must boolean, is_xact boolean, namespace text,
     names text[], timeout interval) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
@@ -412,11 +453,14 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
     PERFORM _raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout)
     WHERE must;
     RETURN false; END $$;
----- Semaphores
+
+-- Semaphores.
+
 CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void
     LANGUAGE plpgsql AS $$ BEGIN
     PERFORM _check(slot::text, what), _require(slot BETWEEN 1 AND 16000, '22023',
                                                what || ' must be between 1 and 16000'); END $$;
+
 -- So many slots that nobody has, this session included, all or none (NULL).  base is the key of
 -- slot 0.  Nobody overtakes those who wait: the first of them holds the lock of slot 0, the queue.
 -- Whoever takes several at once holds that of 16383, and for a moment slots that it may not keep.
@@ -444,6 +488,7 @@ DECLARE is_awaited boolean; is_moving boolean; free integer[]; slot integer; tak
         PERFORM pg_sleep(0.001) WHERE is_moving;
     END LOOP;
     RETURN NULL; END $$;
+
 -- So many slots, or, if they are not free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text,
     name text, slots integer, wanted integer, timeout interval)
@@ -507,6 +552,7 @@ BEGIN
     PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout)
     WHERE must AND taken IS NULL;
     RETURN taken; END $$;
+
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
     is_for_slots boolean, slots integer, wanted integer)
@@ -531,6 +577,7 @@ DECLARE keys bigint[] := '{}'; BEGIN
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
     RAISE; END $$;
+
 CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL)
     RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
@@ -547,13 +594,16 @@ DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
     RAISE WARNING 'you don''t own % semaphore "%"',
         coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
     RETURN false; END $$;
+
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
     RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ BEGIN
     PERFORM _slot_key(namespace, name, 0), _check(slots::text, 'slots');
     PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
     RETURN (SELECT count(*) FROM unnest(slots) AS slot
             WHERE advisory.release(namespace, name, slot)); END $$;
----- Waiting without a snapshot
+
+-- Waiting without a snapshot.
+
 -- Sleeps between two looks, and returns the next pause, NULL if it is too late.  The first is null.
 CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz,
     instead text) RETURNS double precision LANGUAGE plpgsql AS $$ BEGIN
@@ -568,6 +618,7 @@ CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline ti
                           ELSE least(seconds, extract(epoch FROM deadline - clock_timestamp()))
                      END);
     RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END; END $$;
+
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
     key bigint, slots integer, timeout interval, INOUT slot integer) LANGUAGE plpgsql AS $$
@@ -588,7 +639,9 @@ DECLARE pause double precision;
         WHERE pause IS NULL;
         pause := advisory._pause(pause, deadline, NULL);
     END LOOP; END $$;
----- Requests
+
+-- Requests.
+
 -- A SECURITY DEFINER function cannot tell which role has called it: session_user is a superuser
 -- where autovacuum calls a function that another role has put into an index, or a superuser one
 -- that is SECURITY DEFINER.  So roles ask for claims and leases by an INSERT into a view.  Its
@@ -604,9 +657,11 @@ CREATE OR REPLACE VIEW advisory._request AS
            NULL::text AS time_zone, NULL::text AS owner, NULL::interval AS lock_delay,
            NULL::boolean AS is_answered, NULL::timestamptz AS result,
            NULL::timestamptz AS free_at, NULL::text AS reason;
+
 CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.asked_by := quote_ident(current_user)::regrole;
     RETURN NEW; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._serve_request() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
     -- Whoever attached it to a table of his own could say that he is somebody else.
@@ -621,6 +676,7 @@ CREATE OR REPLACE FUNCTION advisory._serve_request() RETURNS trigger
     WHERE NEW.what ~ '^(run|take|renew)' AND NEW.result IS NOT NULL
         AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
     RETURN NEW; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name text,
     length interval DEFAULT NULL, token bigint DEFAULT NULL, at timestamptz DEFAULT NULL,
     time_zone text DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT NULL)
@@ -631,10 +687,12 @@ CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name tex
     PERFORM _require(answer.is_answered IS NOT NULL, '55000',
         'claims and leases are not there while session_replication_role is replica');
     RETURN answer; END $$;
+
 -- The server that writes a row, with its standbys; 0 where a service does not tell.
 CREATE OR REPLACE FUNCTION advisory._system() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN
     RETURN (SELECT system_identifier FROM pg_control_system());
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN RETURN 0; END $$;
+
 -- The role that a row means.  On the server that wrote it its OID, which a rename keeps, and which
 -- another role of that name does not get; on another one, after a restored dump, its name.
 CREATE OR REPLACE FUNCTION advisory._role_here(role oid, role_name name, system bigint)
@@ -644,18 +702,24 @@ CREATE OR REPLACE FUNCTION advisory._role_here(role oid, role_name name, system 
         THEN (SELECT r.oid FROM pg_roles AS r WHERE r.oid = role AND r.rolname = role_name)
         WHEN system = _system() THEN role
         ELSE (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role_name) END $$;
+
 -- Has a role the rights of the role that a row means?  If that is missing, only a superuser has.
 CREATE OR REPLACE FUNCTION advisory._has_role(member name, role oid, role_name name, system bigint,
     how text) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp
     AS $$ SELECT coalesce(pg_has_role(member, _role_here(role, role_name, system), how),
                           (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = member)) $$;
----- Tokens and fences
+
+-- Tokens and fences.
+
 -- A token is the era, and the place of a WAL record in units of 8 bytes.  No transaction rolls back
 -- these cells: the era, its timeline, and of what cluster and database; the start of the server
 -- that has last looked at them; and when it did so first, in ms, with the era again.
 CREATE SEQUENCE IF NOT EXISTS advisory._era MINVALUE 0 START 0;
+
 CREATE SEQUENCE IF NOT EXISTS advisory._server MINVALUE 0 START 0;
+
 CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
+
 -- This server: a restart or a promotion makes it another one.  On a later timeline the era grows by
 -- as much as the timeline, so it does not matter if a failover lost the cells; in another cluster,
 -- after pg_upgrade or a restored dump, by the timeline.  If somebody else has written the cells, as
@@ -700,8 +764,10 @@ BEGIN
                 setval('advisory._server', server) WHERE can_write;
         RAISE EXCEPTION 'done';
     EXCEPTION WHEN raise_exception THEN NULL; END; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint LANGUAGE sql AS $$
     SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM _here() $$;
+
 -- For a lock or slot that this session holds, given by its key or its name.  The record is on disk
 -- when the call returns: else a crash could make the same token again, with another holder.
 CREATE OR REPLACE FUNCTION advisory._token(is_slot boolean, namespace text, name text, key bigint,
@@ -726,6 +792,7 @@ CREATE OR REPLACE FUNCTION advisory._token(is_slot boolean, namespace text, name
             'A session can get a token only for a lock or slot that it holds in exclusive mode.');
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
     RETURN _make_token(place); END $$;
+
 CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
     PERFORM _check(token::text, 'token'),
@@ -742,10 +809,12 @@ CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
                     WHERE seqrelid = 'advisory._era'::regclass)); END $$;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
     'make all later tokens of this database greater than this one';
+
 -- Only check_token() writes this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint NOT NULL)
     WITH (fillfactor = 50);
 COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
+
 CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ DECLARE highest bigint; BEGIN
     PERFORM advisory.key(namespace, name), _check(token::text, 'token'),
@@ -761,6 +830,7 @@ CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token
                      format('stale token %s of "%s"', token, _display(namespace, name)),
                      'A later holder has already used a greater token.');
     RETURN true; END $$;
+
 CREATE OR REPLACE FUNCTION advisory.fenced() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
     token bigint; old_token bigint; BEGIN
@@ -781,7 +851,9 @@ DECLARE place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABL
     RETURN NEW; END $$;
 COMMENT ON FUNCTION advisory.fenced() IS
     'trigger function: refuses a NULL token and one smaller than the row''s';
----- Once per window
+
+-- Once per window.
+
 -- Only the owner's code writes this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
     key bigint PRIMARY KEY, namespace text NOT NULL, name text NOT NULL,
@@ -790,12 +862,15 @@ CREATE TABLE IF NOT EXISTS advisory._claims (
     finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
     every interval, pid integer, role_name name NOT NULL, system bigint NOT NULL)
     WITH (fillfactor = 50);
+
 -- An older file has made it without the last two.
 ALTER TABLE advisory._claims ADD COLUMN IF NOT EXISTS role_name name,
     ADD COLUMN IF NOT EXISTS system bigint;
 UPDATE advisory._claims SET role_name = pg_get_userbyid(role), system = advisory._system()
 WHERE system IS NULL;
+
 ALTER TABLE advisory._claims ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
+
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
            CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
@@ -818,6 +893,7 @@ CREATE OR REPLACE VIEW advisory.claims AS
         AS l (hidden, now, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
+
 -- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.
 -- A minute early is in time.
 CREATE OR REPLACE FUNCTION advisory._window_at(every interval, at timestamptz, time_zone text)
@@ -831,6 +907,7 @@ DECLARE zone text := coalesce(time_zone, 'UTC'); length numeric := _microseconds
     first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours'; BEGIN
     RETURN least(begins AT TIME ZONE zone,
                  CASE WHEN first AT TIME ZONE zone = begins THEN first END); END $$;
+
 -- Checks the arguments, and returns the window, in whole milliseconds, because many drivers keep no
 -- more: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
@@ -860,6 +937,7 @@ DECLARE now timestamptz := clock_timestamp(); length numeric := _microseconds(ev
                     CASE every_is WHEN 'apart' THEN now
                          ELSE date_trunc('milliseconds', _window_at(every, now, time_zone))
                          END); END $$;
+
 -- With apart the window is now, and length what it must be apart from the last one.
 CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name);
@@ -911,6 +989,7 @@ EXCEPTION WHEN no_data_found THEN
                            ', and has not finished') END, '.')
     INTO r.reason FROM _claims AS c WHERE c.key = k AND is_for_run;
     RETURN r; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$ BEGIN
     -- Unless that had to wait for somebody who claims a later window.
@@ -921,6 +1000,7 @@ CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request) RETURNS advi
                        AND _has_role(pg_get_userbyid(r.asked_by), o.role, o.role_name, o.system,
                                      'MEMBER') FOR UPDATE SKIP LOCKED);
     RETURN r; END $$;
+
 -- The window before it is the last one again, so that none before that can be claimed once more.
 CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
     RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
@@ -932,7 +1012,9 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
             AND c.last_window = date_trunc('milliseconds', window_start)
             AND c.claimed_at IS NOT NULL;
     RETURN FOUND; END $$;
----- Leases
+
+-- Leases.
+
 -- Only the owner's code writes this table, on behalf of every role.  queue is the key of the lock
 -- of those who would take the lease; that of queue + 1 shows who has taken or ended it in this
 -- transaction (exclusive), or relies on it (shared).  server is that of the last renewal.  Without
@@ -948,6 +1030,7 @@ CREATE TABLE IF NOT EXISTS advisory._leases (
         CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
     renewals bigint NOT NULL, role_name name NOT NULL, system bigint NOT NULL)
     WITH (fillfactor = 50);
+
 -- An older file has made it without the last two, and with a role that had to be there when a dump
 -- was restored.
 DO $$ BEGIN
@@ -969,18 +1052,22 @@ DO $$ BEGIN
     WHERE system IS NULL;
     ALTER TABLE advisory._leases ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
 END $$;
+
 -- Until when: on another server its whole TTL again, unless it had been free for a minute by then.
 CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
     RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT CASE WHEN l.server = here OR l.expires_at + l.lock_delay < began - interval '1 minute'
                 THEN l.expires_at ELSE began + l.ttl END $$;
+
 -- May the caller use advisory locks?  Not on every service.
 CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT has_function_privilege('pg_try_advisory_xact_lock(bigint)', 'EXECUTE')
            AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE') $$;
+
 CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT _hash(_bytes(namespace, name) || decode('006c65617365', 'hex')) & -2 $$;
+
 -- How long, in hours and smaller units: a day has 24 hours here.
 CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, may_be_zero boolean)
     RETURNS interval LANGUAGE plpgsql AS $$ BEGIN
@@ -995,16 +1082,19 @@ CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, ma
                      'It can be at most 366 days.', 'A number without a unit counts seconds. '
                      'Pass the length with its unit, such as ''1 hour''.');
     RETURN _microseconds(length)::bigint * interval '1 us'; END $$;
+
 -- Greater than the last one.
 CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint) RETURNS bigint
     LANGUAGE plpgsql AS $$ BEGIN
     RETURN greatest(last + 1, _make_token(pg_logical_emit_message(false, 'advisory', '')));
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
     RETURN last + 1; END $$;
+
 -- For the views.
 CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean) RETURNS void
     LANGUAGE plpgsql AS $$ BEGIN
     IF _can_lock() THEN PERFORM _try_once(NOT is_owner, true, queue + 1); END IF; END $$;
+
 -- Returns until when it was.  Any token, and any role, if they are null.
 CREATE OR REPLACE FUNCTION advisory._end_lease(namespace text, name text, token bigint,
     asked_by oid) RETURNS timestamptz LANGUAGE plpgsql AS $$ DECLARE old _leases; BEGIN
@@ -1021,6 +1111,7 @@ CREATE OR REPLACE FUNCTION advisory._end_lease(namespace text, name text, token 
     END IF;
     PERFORM _mark_lease(old.queue, true) WHERE FOUND;
     RETURN old.expires_at; END $$;
+
 -- Renew, check or end it.
 CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name); BEGIN
@@ -1061,6 +1152,7 @@ CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request) RETURNS advi
                 'The lease was ended, or it expired and was taken over, or it belongs to another '
                 'role.');
     RETURN r; END $$;
+
 -- Take it.  That does not wait, and does not overtake those who do.
 CREATE OR REPLACE FUNCTION advisory._take_lease(r advisory._request) RETURNS advisory._request
     LANGUAGE plpgsql AS $$
@@ -1123,6 +1215,7 @@ DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
                     < clock_timestamp() - interval '7 days' LIMIT 10 FOR UPDATE SKIP LOCKED);
     END IF;
     RETURN r; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._lease(must boolean, namespace text, name text, ttl interval,
     timeout interval, owner text, lock_delay interval, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE plpgsql COST 1000 AS $$
@@ -1160,6 +1253,7 @@ DECLARE most integer := _milliseconds(timeout); deadline timestamptz := _deadlin
     END IF;
     PERFORM _raise_taken(answer, timeout) WHERE must AND answer.token IS NULL;
     token := answer.token; expires_at := answer.result; END $$;
+
 CREATE OR REPLACE FUNCTION advisory._raise_taken(answer advisory._request, timeout interval)
     RETURNS void LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION 'could not obtain lease "%" %',
@@ -1167,6 +1261,7 @@ CREATE OR REPLACE FUNCTION advisory._raise_taken(answer advisory._request, timeo
         USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
             HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
             SCHEMA = answer.namespace, CONSTRAINT = answer.name; END $$;
+
 CREATE OR REPLACE PROCEDURE advisory._await_lease(namespace text, name text, ttl interval,
     timeout interval, owner text, lock_delay interval,
     INOUT token bigint, INOUT expires_at timestamptz) LANGUAGE plpgsql AS $$
@@ -1182,12 +1277,14 @@ DECLARE deadline timestamp with time zone := advisory._deadline(advisory._millis
         pause := advisory._pause(pause, deadline, NULL);
     END LOOP;
     token := answer.token; expires_at := answer.result; END $$;
+
 CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
     token bigint DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
     PERFORM advisory.key(namespace, name),
             _require(token > 0, '22023', 'token must be greater than zero');
     RETURN _end_lease(namespace, name, token, NULL) IS NOT NULL; END $$;
+
 CREATE OR REPLACE VIEW advisory._shown_leases AS
     SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
            CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
@@ -1213,13 +1310,16 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
              AS c (hidden, now, is_mine),
          LATERAL (SELECT is_mine OR pg_has_role('pg_read_all_stats', 'USAGE')) AS m (may_see)
     WHERE expires_at > '-infinity';
+
 CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
            remaining, renewals
     -- One role that takes very many hides nobody else's.
     FROM _shown_leases WHERE place <= 10000 ORDER BY expires_at DESC;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
----- Jobs
+
+-- Jobs.
+
 -- Before the command: checks, takes the lock or a slot, claims the window.  NULL: do not run it.
 CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
     timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz,
@@ -1271,6 +1371,7 @@ DECLARE answer _request; reason text; is_taken boolean;
             USING ERRCODE = '55000', DETAIL = coalesce(answer.reason, '');
     END IF;
     RETURN answer.result; END $$;
+
 -- The hold is transaction-level: it lasts until the effects of the command are committed, and an
 -- error leaves nothing behind.  No SET clause, which would forbid to commit, and would change the
 -- command's search_path.
@@ -1317,18 +1418,23 @@ DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
     EXCEPTION WHEN insufficient_privilege OR invalid_parameter_value OR lock_not_available
                    OR serialization_failure THEN NULL;
     END; END $$;
----- Labels and known keys
+
+-- Labels and known keys.
+
 CREATE TABLE IF NOT EXISTS advisory.key_labels (
     key bigint, key1 integer, key2 integer,
     label text NOT NULL CONSTRAINT key_labels_label_length CHECK (length(label) BETWEEN 1 AND 200),
     note text CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
     CONSTRAINT key_labels_one_form
         CHECK ((key IS NULL) = (key1 IS NOT NULL) AND (key1 IS NULL) = (key2 IS NULL)));
+
 CREATE UNIQUE INDEX IF NOT EXISTS key_labels_unique ON advisory.key_labels
     ((key IS NULL), coalesce(key, 0), coalesce(key1, 0), coalesce(key2, 0), label);
+
 -- It has no primary key.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
 COMMENT ON TABLE key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
+
 -- Labels, and keys of programs.  After key2: which locks are meant; a pair is one key there.
 CREATE OR REPLACE VIEW advisory._uses AS
     SELECT _printable(label) AS tool, _printable(note) AS purpose,
@@ -1382,10 +1488,13 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid',
          'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63)))
         AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
+
 CREATE OR REPLACE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM _uses;
 COMMENT ON VIEW known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
----- Locks
+
+-- Locks.
+
 -- Locks of a prepared transaction show its virtual transaction.  If two have one, none is named.
 CREATE OR REPLACE VIEW advisory._prepared AS
     SELECT virtualtransaction, min(gid) AS raw_gid, _printable(min(gid)) AS gid,
@@ -1393,6 +1502,7 @@ CREATE OR REPLACE VIEW advisory._prepared AS
            _printable(min(p.database)) AS datname
     FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid
     WHERE pid IS NULL GROUP BY 1 HAVING count(*) = 1;
+
 -- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a
 -- slot of a semaphore: that of a label namespace/name, or the arguments.  session: the process, of
 -- a parallel worker its leader; below 0 a prepared transaction, or a lease that sessions wait for.
@@ -1512,24 +1622,28 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
            NULL, NULL, NULL, NULL, 'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL,
            NULL, NULL, -abs(queue), NULL, 'lease ' || queue, lock, owner, acquired_at, remedy,
            false, true FROM lease $$;
+
 -- How many slots of a semaphore a session has and waits for: NULL is one, or more than 382.
 CREATE OR REPLACE VIEW advisory._sets AS
     SELECT pid, key & -16384 AS base,
            nullif(count(*) FILTER (WHERE key & 16383 <= 16000), 1) AS held,
            max(key & 16383) FILTER (WHERE key & 16383 > 16000) - 16000 AS wanted
     FROM _keys WHERE granted AND key & 16383 BETWEEN 1 AND 16382 GROUP BY 1, 2;
+
 CREATE OR REPLACE VIEW advisory._entry AS
     SELECT e.*, slots, CASE WHEN kind IN ('semaphore', 'queue')
                             THEN coalesce(slots || ' slots', 'slot ' || slot, 'a slot') || ' of '
                        END AS part
     FROM _entries() AS e LEFT JOIN _sets AS s ON s.pid = e.pid AND s.base::text = e.tag,
          LATERAL (SELECT CASE WHEN granted THEN s.held ELSE wanted END) AS n (slots);
+
 CREATE OR REPLACE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
            key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
            blocked_by, known_as, gid, query, NULL::integer AS slots
     FROM _entry WHERE kind IS NOT NULL AND objsubid IS NOT NULL;
 COMMENT ON VIEW locks IS 'every advisory lock on the server, with its name, holders and waiters';
+
 CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
     RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
     state text, kind text, slot integer, mode text, scope text, granted boolean,
@@ -1540,6 +1654,7 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
     SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
            granted, wait_start, waited, acquired_at, held, blocked_by, gid, query, NULL::integer
     FROM _entries($1, $2) AS e WHERE e.key = $3 AND database = current_database() $$;
+
 -- One without a label is there while somebody waits for a slot; its key is that of its slot 0.
 -- Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
@@ -1551,7 +1666,9 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
            (sum(coalesce(slots, 1)) FILTER (WHERE NOT granted))::integer AS slots_wanted
     FROM _entry WHERE kind IN ('semaphore', 'queue') GROUP BY 1, 2, 3;
 COMMENT ON VIEW semaphores IS 'semaphores of this database that have holders of slots, or waiters';
----- Waits
+
+-- Waits.
+
 -- What is in the way of a session that waits: all holders, or else the last waiter ahead of it.
 -- Trees show it under rank 1; if it waits for a slot, that is a holder that does not itself wait.
 -- Only waits that have to do with an advisory lock, through others or not.
@@ -1588,6 +1705,7 @@ CREATE OR REPLACE VIEW advisory._edges AS
         UNION SELECT other FROM concerned AS c JOIN link ON one = c.session)
     SELECT * FROM edge
     WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
+
 -- Each session once, with the entry that is shown.  The root of a cycle is its smallest process.
 CREATE OR REPLACE VIEW advisory._tree AS
     WITH RECURSIVE edge AS MATERIALIZED (
@@ -1609,6 +1727,7 @@ CREATE OR REPLACE VIEW advisory._tree AS
         FROM line JOIN edge AS n ON n.above = line.session AND n.session <> root)
     SELECT *, cardinality(place) AS depth, min((e).wait_start) OVER (PARTITION BY root) AS oldest
     FROM line;
+
 CREATE OR REPLACE VIEW advisory.waits AS
     SELECT path[1] AS root_pid, depth, path, path[depth + 1] AS pid,
            CASE WHEN above < 0 THEN 0 ELSE above END::integer AS waits_for_pid,
@@ -1617,6 +1736,7 @@ CREATE OR REPLACE VIEW advisory.waits AS
            CASE WHEN (e).kind IS NOT NULL THEN (e).objsubid END AS objsubid
     FROM _tree ORDER BY oldest, root, place;
 COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
+
 CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
     LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT concat(
@@ -1635,6 +1755,7 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
                                      WHEN (e).state <> '' THEN (e).since END) AS a (start)
     ORDER BY oldest, root, place $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
+
 -- What sessions wait for in the end, directly or through others.
 CREATE OR REPLACE VIEW advisory.blockers AS
     WITH RECURSIVE edge AS MATERIALIZED (SELECT *, (waiter).wait_start AS start FROM _edges),
@@ -1684,12 +1805,14 @@ CREATE OR REPLACE VIEW advisory.blockers AS
             AND w.application_name = a.application_name) AS h (to_cancel) ON true
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
 COMMENT ON VIEW blockers IS 'what others wait for in the end, and the statement that ends it';
+
 CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
     RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_terminate_backend((SELECT b.pid FROM advisory.blockers AS b
                                           WHERE b.pid = $1 AND b.lock = $2)), false) $$;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
+
 CREATE OR REPLACE FUNCTION advisory.cancel_waiter(pid integer, lock text)
     RETURNS boolean LANGUAGE sql SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_cancel_backend((
@@ -1698,6 +1821,7 @@ CREATE OR REPLACE FUNCTION advisory.cancel_waiter(pid integer, lock text)
     $$;
 COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS
     'cancel the wait of a session if advisory.blockers still asks for it';
+
 -- Waiters (1), holders of what they wait for (2), and other locks (3).  It shows ten waiters for
 -- a lock, thirty other locks of a session; the line of the next one counts it and all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
@@ -1734,6 +1858,7 @@ CREATE OR REPLACE VIEW advisory.activity AS
     FROM placed WHERE rank = 2 OR place <= most + 1
     ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place;
 COMMENT ON VIEW activity IS 'waiters for advisory locks, their blockers, and all other holders';
+
 CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bigint, pid integer,
     timeout interval, only_kind text) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * interval '1 ms'; BEGIN
@@ -1765,7 +1890,9 @@ DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * int
         END IF;
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
     END LOOP; RETURN true; END $$;
----- The lock table
+
+-- The lock table.
+
 -- The server's own formula for what surely fits.  How much more does before 19 cannot be seen.
 CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END
@@ -1794,192 +1921,1930 @@ CREATE OR REPLACE VIEW advisory.pressure AS
                          round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
                              ::double precision) AS f (fixed, percent);
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
----- The public functions of names and keys
+
+COMMENT ON FUNCTION advisory.key(text, text) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
+
+CREATE OR REPLACE FUNCTION advisory.key(namespace text, id bigint)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])) $$;
+COMMENT ON FUNCTION advisory.key(text, bigint) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
+
+CREATE OR REPLACE FUNCTION advisory.key(namespace text, id uuid)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])) $$;
+COMMENT ON FUNCTION advisory.key(text, uuid) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
+
+CREATE OR REPLACE FUNCTION advisory.lock(namespace text, name text, timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 'f', namespace, name, advisory.key(namespace, name),
+            timeout)) $$;
+COMMENT ON FUNCTION advisory.lock(text, text, interval) IS
+    'take an exclusive session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lock(namespace text, id bigint, timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.lock(text, bigint, interval) IS
+    'take an exclusive session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lock(namespace text, id uuid, timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.lock(text, uuid, interval) IS
+    'take an exclusive session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, name text,
+                                             timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 'f', namespace, name, advisory.key(namespace, name),
+            timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock(text, text, interval) IS
+    'take an exclusive session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, id bigint,
+                                             timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock(text, bigint, interval) IS
+    'take an exclusive session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, id uuid, timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock(text, uuid, interval) IS
+    'take an exclusive session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, name text,
+                                                timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 'f', namespace, name, advisory.key(namespace, name), timeout)) $$;
+COMMENT ON FUNCTION advisory.lock_shared(text, text, interval) IS
+    'take a shared session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, id bigint,
+                                                timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.lock_shared(text, bigint, interval) IS
+    'take a shared session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, id uuid,
+                                                timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.lock_shared(text, uuid, interval) IS
+    'take a shared session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, name text,
+                                                    timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 'f', namespace, name, advisory.key(namespace, name), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock_shared(text, text, interval) IS
+    'take a shared session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, id bigint,
+                                                    timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock_shared(text, bigint, interval) IS
+    'take a shared session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, id uuid,
+                                                    timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock_shared(text, uuid, interval) IS
+    'take a shared session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, name text,
+                                              timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 't', namespace, name, advisory.key(namespace, name),
+            timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock(text, text, interval) IS
+    'take an exclusive transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, id bigint,
+                                              timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock(text, bigint, interval) IS
+    'take an exclusive transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, id uuid,
+                                              timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock(text, uuid, interval) IS
+    'take an exclusive transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, name text,
+                                                  timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 't', namespace, name, advisory.key(namespace, name),
+            timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock(text, text, interval) IS
+    'take an exclusive transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, id bigint,
+                                                  timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock(text, bigint, interval) IS
+    'take an exclusive transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, id uuid,
+                                                  timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock(text, uuid, interval) IS
+    'take an exclusive transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, name text,
+                                                     timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 't', namespace, name, advisory.key(namespace, name), timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock_shared(text, text, interval) IS
+    'take a shared transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, id bigint,
+                                                     timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock_shared(text, bigint, interval) IS
+    'take a shared transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, id uuid,
+                                                     timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock_shared(text, uuid, interval) IS
+    'take a shared transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, name text,
+                                                         timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace, name)) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 't', namespace, name, advisory.key(namespace, name), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(text, text, interval) IS
+    'take a shared transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, id bigint,
+                                                         timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(text, bigint, interval) IS
+    'take a shared transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, id uuid,
+                                                         timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(text, uuid, interval) IS
+    'take a shared transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.unlock(namespace text, name text)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace, name)) THEN true
+             ELSE advisory._unlock(false, namespace, name, advisory.key(namespace, name)) END $$;
+COMMENT ON FUNCTION advisory.unlock(text, text) IS
+    'release one exclusive session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock(namespace text, id bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) THEN true
+             ELSE advisory._unlock(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END $$;
+COMMENT ON FUNCTION advisory.unlock(text, bigint) IS
+    'release one exclusive session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock(namespace text, id uuid)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(false, advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) THEN true
+             ELSE advisory._unlock(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END $$;
+COMMENT ON FUNCTION advisory.unlock(text, uuid) IS
+    'release one exclusive session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_shared(namespace text, name text)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(true, advisory.key(namespace, name)) THEN true
+             ELSE advisory._unlock(true, namespace, name, advisory.key(namespace, name)) END $$;
+COMMENT ON FUNCTION advisory.unlock_shared(text, text) IS
+    'release one shared session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_shared(namespace text, id bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(true, advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) THEN true
+             ELSE advisory._unlock(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END $$;
+COMMENT ON FUNCTION advisory.unlock_shared(text, bigint) IS
+    'release one shared session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_shared(namespace text, id uuid)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(true, advisory.key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) THEN true
+             ELSE advisory._unlock(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) END $$;
+COMMENT ON FUNCTION advisory.unlock_shared(text, uuid) IS
+    'release one shared session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.holds(namespace text, name text)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, name), true) $$;
+COMMENT ON FUNCTION advisory.holds(text, text) IS
+    'does this session hold the lock, in any mode and scope';
+
+CREATE OR REPLACE FUNCTION advisory.holds(namespace text, id bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), true) $$;
+COMMENT ON FUNCTION advisory.holds(text, bigint) IS
+    'does this session hold the lock, in any mode and scope';
+
+CREATE OR REPLACE FUNCTION advisory.holds(namespace text, id uuid)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), true) $$;
+COMMENT ON FUNCTION advisory.holds(text, uuid) IS
+    'does this session hold the lock, in any mode and scope';
+
+CREATE OR REPLACE FUNCTION advisory.is_locked(namespace text, name text)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, name), false) $$;
+COMMENT ON FUNCTION advisory.is_locked(text, text) IS
+    'does any session hold the lock: an observation, never a guard';
+
+CREATE OR REPLACE FUNCTION advisory.is_locked(namespace text, id bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), false) $$;
+COMMENT ON FUNCTION advisory.is_locked(text, bigint) IS
+    'does any session hold the lock: an observation, never a guard';
+
+CREATE OR REPLACE FUNCTION advisory.is_locked(namespace text, id uuid)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(advisory.key(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), false) $$;
+COMMENT ON FUNCTION advisory.is_locked(text, uuid) IS
+    'does any session hold the lock: an observation, never a guard';
+
+CREATE OR REPLACE FUNCTION advisory.holders(namespace text, name text)
+    RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
+                   state text, kind text, slot integer, mode text, scope text, granted boolean,
+                   wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+                   blocked_by integer[], gid text, query text, slots integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._holders_of(namespace, name, advisory.key(namespace, name)) $$;
+COMMENT ON FUNCTION advisory.holders(text, text) IS
+    'sessions that hold the lock, or a slot of this name, or wait for it';
+
+CREATE OR REPLACE FUNCTION advisory.holders(namespace text, id bigint)
+    RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
+                   state text, kind text, slot integer, mode text, scope text, granted boolean,
+                   wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+                   blocked_by integer[], gid text, query text, slots integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._holders_of(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) $$;
+COMMENT ON FUNCTION advisory.holders(text, bigint) IS
+    'sessions that hold the lock, or a slot of this name, or wait for it';
+
+CREATE OR REPLACE FUNCTION advisory.holders(namespace text, id uuid)
+    RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
+                   state text, kind text, slot integer, mode text, scope text, granted boolean,
+                   wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+                   blocked_by integer[], gid text, query text, slots integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._holders_of(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]))) $$;
+COMMENT ON FUNCTION advisory.holders(text, uuid) IS
+    'sessions that hold the lock, or a slot of this name, or wait for it';
+
+CREATE OR REPLACE FUNCTION advisory.terminate_holder(namespace text, name text, pid integer,
+                                                     timeout interval DEFAULT '5s',
+                                                     kind text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._terminate(namespace, name, advisory.key(namespace, name), pid, timeout,
+            kind) $$;
+COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval, text) IS
+    'end a session if it still holds the lock, or a slot, of this name';
+
+CREATE OR REPLACE FUNCTION advisory.terminate_holder(namespace text, id bigint, pid integer,
+                                                     timeout interval DEFAULT '5s',
+                                                     kind text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._terminate(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), pid, timeout, kind) $$;
+COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval, text) IS
+    'end a session if it still holds the lock, or a slot, of this name';
+
+CREATE OR REPLACE FUNCTION advisory.terminate_holder(namespace text, id uuid, pid integer,
+                                                     timeout interval DEFAULT '5s',
+                                                     kind text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._terminate(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), pid, timeout, kind) $$;
+COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval, text) IS
+    'end a session if it still holds the lock, or a slot, of this name';
+
+CREATE OR REPLACE FUNCTION advisory.lock_key(key bigint, timeout interval DEFAULT NULL,
+                                             label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(key) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 'f', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.lock_key(bigint, interval, text) IS
+    'take an exclusive session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_key(key bigint, timeout interval DEFAULT '0',
+                                                 label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock(key) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 'f', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock_key(bigint, interval, text) IS
+    'take an exclusive session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.lock_shared_key(key bigint, timeout interval DEFAULT NULL,
+                                                    label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(key) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 'f', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.lock_shared_key(bigint, interval, text) IS
+    'take a shared session-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_shared_key(key bigint, timeout interval DEFAULT '0',
+                                                        label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_lock_shared(key) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 'f', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.try_lock_shared_key(bigint, interval, text) IS
+    'take a shared session-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_key(key bigint, timeout interval DEFAULT NULL,
+                                                  label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(key) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', false, 't', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock_key(bigint, interval, text) IS
+    'take an exclusive transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_key(key bigint, timeout interval DEFAULT '0',
+                                                      label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock(key) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', false, 't', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_key(bigint, interval, text) IS
+    'take an exclusive transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_shared_key(key bigint, timeout interval DEFAULT NULL,
+                                                         label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(key) END
+        OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('t', true, 't', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.xact_lock_shared_key(bigint, interval, text) IS
+    'take a shared transaction-level lock: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared_key(key bigint,
+                                                             timeout interval DEFAULT '0',
+                                                             label text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT coalesce(
+        CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR label OPERATOR(pg_catalog.=) '' THEN NULL
+             ELSE pg_catalog.pg_try_advisory_xact_lock_shared(key) END
+        OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
+        advisory._lock('f', true, 't', NULL, label, key, timeout)) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_shared_key(bigint, interval, text) IS
+    'take a shared transaction-level lock if it is free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_key(key bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(false, key) THEN true
+             ELSE advisory._unlock(false, NULL, NULL, key) END $$;
+COMMENT ON FUNCTION advisory.unlock_key(bigint) IS
+    'release one exclusive session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_shared_key(key bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT CASE WHEN advisory._unlock_quietly(true, key) THEN true
+             ELSE advisory._unlock(true, NULL, NULL, key) END $$;
+COMMENT ON FUNCTION advisory.unlock_shared_key(bigint) IS
+    'release one shared session-level hold; false if there is none';
+
+CREATE OR REPLACE FUNCTION advisory.holds_key(key bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(key, true) $$;
+COMMENT ON FUNCTION advisory.holds_key(bigint) IS
+    'does this session hold the lock, in any mode and scope';
+
+CREATE OR REPLACE FUNCTION advisory.is_locked_key(key bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._is_held(key, false) $$;
+COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
+    'does any session hold the lock: an observation, never a guard';
+
+CREATE OR REPLACE FUNCTION advisory.holders_key(key bigint)
+    RETURNS TABLE (pid integer, database text, role text, application_name text, client_addr inet,
+                   state text, kind text, slot integer, mode text, scope text, granted boolean,
+                   wait_start timestamptz, waited interval, acquired_at timestamptz, held interval,
+                   blocked_by integer[], gid text, query text, slots integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._holders_of(NULL, NULL, key) $$;
+COMMENT ON FUNCTION advisory.holders_key(bigint) IS
+    'sessions that hold the lock, or a slot of this key, or wait for it';
+
+CREATE OR REPLACE FUNCTION advisory.terminate_holder_key(key bigint, pid integer,
+                                                         timeout interval DEFAULT '5s',
+                                                         kind text DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._terminate(NULL, NULL, key, pid, timeout, kind) $$;
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval, text) IS
+    'end a session if it still holds the lock, or a slot, of this key';
+
+CREATE OR REPLACE FUNCTION advisory.lock_all(namespace text, names text[],
+                                             timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 'f', namespace, names, timeout) $$;
+COMMENT ON FUNCTION advisory.lock_all(text, text[], interval) IS
+    'lock all of the list for the session: true, or error 55P03 and none';
+
+CREATE OR REPLACE FUNCTION advisory.lock_all(namespace text, ids bigint[],
+                                             timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 'f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.lock_all(text, bigint[], interval) IS
+    'lock all of the list for the session: true, or error 55P03 and none';
+
+CREATE OR REPLACE FUNCTION advisory.lock_all(namespace text, ids uuid[],
+                                             timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 'f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.lock_all(text, uuid[], interval) IS
+    'lock all of the list for the session: true, or error 55P03 and none';
+
+CREATE OR REPLACE FUNCTION advisory.lock_all(namespace text, names text,
+                                             timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 'f', namespace, names::pg_catalog.text[], timeout) $$;
+COMMENT ON FUNCTION advisory.lock_all(text, text, interval) IS
+    'lock all of the list for the session: true, or error 55P03 and none';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_all(namespace text, names text[],
+                                                 timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 'f', namespace, names, timeout) $$;
+COMMENT ON FUNCTION advisory.try_lock_all(text, text[], interval) IS
+    'lock all of the list for the session if all are free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_all(namespace text, ids bigint[],
+                                                 timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 'f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.try_lock_all(text, bigint[], interval) IS
+    'lock all of the list for the session if all are free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_all(namespace text, ids uuid[],
+                                                 timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 'f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.try_lock_all(text, uuid[], interval) IS
+    'lock all of the list for the session if all are free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_all(namespace text, names text,
+                                                 timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 'f', namespace, names::pg_catalog.text[], timeout) $$;
+COMMENT ON FUNCTION advisory.try_lock_all(text, text, interval) IS
+    'lock all of the list for the session if all are free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_all(namespace text, names text[],
+                                                  timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 't', namespace, names, timeout) $$;
+COMMENT ON FUNCTION advisory.xact_lock_all(text, text[], interval) IS
+    'lock all of the list for the transaction: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_all(namespace text, ids bigint[],
+                                                  timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 't', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.xact_lock_all(text, bigint[], interval) IS
+    'lock all of the list for the transaction: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_all(namespace text, ids uuid[],
+                                                  timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 't', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.xact_lock_all(text, uuid[], interval) IS
+    'lock all of the list for the transaction: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_lock_all(namespace text, names text,
+                                                  timeout interval DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('t', 't', namespace, names::pg_catalog.text[], timeout) $$;
+COMMENT ON FUNCTION advisory.xact_lock_all(text, text, interval) IS
+    'lock all of the list for the transaction: true, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_all(namespace text, names text[],
+                                                      timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 't', namespace, names, timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_all(text, text[], interval) IS
+    'lock all of the list for the transaction if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_all(namespace text, ids bigint[],
+                                                      timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 't', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_all(text, bigint[], interval) IS
+    'lock all of the list for the transaction if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_all(namespace text, ids uuid[],
+                                                      timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 't', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_all(text, uuid[], interval) IS
+    'lock all of the list for the transaction if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_all(namespace text, names text,
+                                                      timeout interval DEFAULT '0')
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._take_all('f', 't', namespace, names::pg_catalog.text[], timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_all(text, text, interval) IS
+    'lock all of the list for the transaction if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_any(namespace text, names text[],
+                                                 wanted integer DEFAULT 1)
+    RETURNS SETOF text
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text
+        FROM advisory._try_any('f', namespace, names, false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_lock_any(text, text[], integer) IS
+    'lock up to wanted of the list that are free, for the session';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_any(namespace text, ids bigint[],
+                                                 wanted integer DEFAULT 1)
+    RETURNS SETOF bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.int8
+        FROM advisory._try_any('f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_lock_any(text, bigint[], integer) IS
+    'lock up to wanted of the list that are free, for the session';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_any(namespace text, ids uuid[],
+                                                 wanted integer DEFAULT 1)
+    RETURNS SETOF uuid
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.uuid
+        FROM advisory._try_any('f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_lock_any(text, uuid[], integer) IS
+    'lock up to wanted of the list that are free, for the session';
+
+CREATE OR REPLACE FUNCTION advisory.try_lock_any(namespace text, names text,
+                                                 wanted integer DEFAULT 1)
+    RETURNS SETOF text
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text
+        FROM advisory._try_any('f', namespace, names::pg_catalog.text[], false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_lock_any(text, text, integer) IS
+    'lock up to wanted of the list that are free, for the session';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_any(namespace text, names text[],
+                                                      wanted integer DEFAULT 1)
+    RETURNS SETOF text
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text
+        FROM advisory._try_any('t', namespace, names, false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_any(text, text[], integer) IS
+    'lock up to wanted of the list that are free, for the transaction';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_any(namespace text, ids bigint[],
+                                                      wanted integer DEFAULT 1)
+    RETURNS SETOF bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.int8
+        FROM advisory._try_any('t', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_any(text, bigint[], integer) IS
+    'lock up to wanted of the list that are free, for the transaction';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_any(namespace text, ids uuid[],
+                                                      wanted integer DEFAULT 1)
+    RETURNS SETOF uuid
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.uuid
+        FROM advisory._try_any('t', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_any(text, uuid[], integer) IS
+    'lock up to wanted of the list that are free, for the transaction';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_lock_any(namespace text, names text,
+                                                      wanted integer DEFAULT 1)
+    RETURNS SETOF text
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text
+        FROM advisory._try_any('t', namespace, names::pg_catalog.text[], false, NULL, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_lock_any(text, text, integer) IS
+    'lock up to wanted of the list that are free, for the transaction';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, name text)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, ARRAY[name], false) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, text) IS
+    'release every session-level hold of the lock, in both modes';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, id bigint)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, ARRAY[coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])], false) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, bigint) IS
+    'release every session-level hold of the lock, in both modes';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, id uuid)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, ARRAY[coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])], false) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, uuid) IS
+    'release every session-level hold of the lock, in both modes';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, names text[])
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, names, true) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, text[]) IS
+    'release every session-level hold of each lock in the list';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, ids bigint[])
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, advisory._check_list(namespace, ids::pg_catalog.text[],
+            'id'), true) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, bigint[]) IS
+    'release every session-level hold of each lock in the list';
+
+CREATE OR REPLACE FUNCTION advisory.unlock_all(namespace text, ids uuid[])
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._unlock_all(namespace, advisory._check_list(namespace, ids::pg_catalog.text[],
+            'id'), true) $$;
+COMMENT ON FUNCTION advisory.unlock_all(text, uuid[]) IS
+    'release every session-level hold of each lock in the list';
+
+CREATE OR REPLACE FUNCTION advisory.acquire(namespace text, name text, slots integer,
+                                            timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 'f', namespace, name, slots, 1, timeout))[1] $$;
+COMMENT ON FUNCTION advisory.acquire(text, text, integer, interval) IS
+    'take a slot of a semaphore for the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.acquire(namespace text, id bigint, slots integer,
+                                            timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.acquire(text, bigint, integer, interval) IS
+    'take a slot of a semaphore for the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.acquire(namespace text, id uuid, slots integer,
+                                            timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.acquire(text, uuid, integer, interval) IS
+    'take a slot of a semaphore for the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire(namespace text, name text, slots integer,
+                                                timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 'f', namespace, name, slots, 1, timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_acquire(text, text, integer, interval) IS
+    'take a slot for the session if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire(namespace text, id bigint, slots integer,
+                                                timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_acquire(text, bigint, integer, interval) IS
+    'take a slot for the session if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire(namespace text, id uuid, slots integer,
+                                                timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_acquire(text, uuid, integer, interval) IS
+    'take a slot for the session if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire(namespace text, name text, slots integer,
+                                                 timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 't', namespace, name, slots, 1, timeout))[1] $$;
+COMMENT ON FUNCTION advisory.xact_acquire(text, text, integer, interval) IS
+    'take a slot of a semaphore for the transaction, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire(namespace text, id bigint, slots integer,
+                                                 timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.xact_acquire(text, bigint, integer, interval) IS
+    'take a slot of a semaphore for the transaction, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire(namespace text, id uuid, slots integer,
+                                                 timeout interval DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('t', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.xact_acquire(text, uuid, integer, interval) IS
+    'take a slot of a semaphore for the transaction, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire(namespace text, name text, slots integer,
+                                                     timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 't', namespace, name, slots, 1, timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, text, integer, interval) IS
+    'take a slot for the transaction if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire(namespace text, id bigint, slots integer,
+                                                     timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, bigint, integer, interval) IS
+    'take a slot for the transaction if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire(namespace text, id uuid, slots integer,
+                                                     timeout interval DEFAULT '0')
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._acquire('f', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, 1,
+            timeout))[1] $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, uuid, integer, interval) IS
+    'take a slot for the transaction if one is free within timeout, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_any(namespace text, names text[], slots integer,
+                                                    wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text, slot
+        FROM advisory._try_any('f', namespace, names, true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, text[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_any(namespace text, ids bigint[], slots integer,
+                                                    wanted integer DEFAULT 1)
+    RETURNS TABLE (id bigint, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.int8, slot
+        FROM advisory._try_any('f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, bigint[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_any(namespace text, ids uuid[], slots integer,
+                                                    wanted integer DEFAULT 1)
+    RETURNS TABLE (id uuid, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.uuid, slot
+        FROM advisory._try_any('f', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, uuid[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_any(namespace text, names text, slots integer,
+                                                    wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text, slot
+        FROM advisory._try_any('f', namespace, names::pg_catalog.text[], true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, text, integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_any(namespace text, names text[],
+                                                         slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text, slot
+        FROM advisory._try_any('t', namespace, names, true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_any(namespace text, ids bigint[],
+                                                         slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (id bigint, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.int8, slot
+        FROM advisory._try_any('t', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, bigint[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_any(namespace text, ids uuid[], slots integer,
+                                                         wanted integer DEFAULT 1)
+    RETURNS TABLE (id uuid, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.uuid, slot
+        FROM advisory._try_any('t', namespace, advisory._check_list(namespace,
+            ids::pg_catalog.text[], 'id'), true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, uuid[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_any(namespace text, names text, slots integer,
+                                                         wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT taken::pg_catalog.text, slot
+        FROM advisory._try_any('t', namespace, names::pg_catalog.text[], true, slots, wanted) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text, integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+COMMENT ON FUNCTION advisory.release(text, text, integer) IS
+    'give back a slot of this session (NULL: the greatest)';
+
+CREATE OR REPLACE FUNCTION advisory.release(namespace text, id bigint, slot integer DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.release(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slot) $$;
+COMMENT ON FUNCTION advisory.release(text, bigint, integer) IS
+    'give back a slot of this session (NULL: the greatest)';
+
+CREATE OR REPLACE FUNCTION advisory.release(namespace text, id uuid, slot integer DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.release(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slot) $$;
+COMMENT ON FUNCTION advisory.release(text, uuid, integer) IS
+    'give back a slot of this session (NULL: the greatest)';
+
+CREATE OR REPLACE FUNCTION advisory.acquire_many(namespace text, name text, slots integer,
+                                                 wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 'f', namespace, name, slots, wanted, timeout) $$;
+COMMENT ON FUNCTION advisory.acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.acquire_many(namespace text, id bigint, slots integer,
+                                                 wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.acquire_many(namespace text, id uuid, slots integer,
+                                                 wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the session, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_many(namespace text, name text, slots integer,
+                                                     wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 'f', namespace, name, slots, wanted, timeout) $$;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_many(namespace text, id bigint, slots integer,
+                                                     wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_acquire_many(namespace text, id uuid, slots integer,
+                                                     wanted integer, timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 'f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.try_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the session, all or none, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire_many(namespace text, name text, slots integer,
+                                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 't', namespace, name, slots, wanted, timeout) $$;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire_many(namespace text, id bigint, slots integer,
+                                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.xact_acquire_many(namespace text, id uuid, slots integer,
+                                                      wanted integer, timeout interval DEFAULT NULL)
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('t', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.xact_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_many(namespace text, name text, slots integer,
+                                                          wanted integer,
+                                                          timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 't', namespace, name, slots, wanted, timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, text, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_many(namespace text, id bigint, slots integer,
+                                                          wanted integer,
+                                                          timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, bigint, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+CREATE OR REPLACE FUNCTION advisory.try_xact_acquire_many(namespace text, id uuid, slots integer,
+                                                          wanted integer,
+                                                          timeout interval DEFAULT '0')
+    RETURNS integer[]
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._acquire('f', 't', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots, wanted,
+            timeout) $$;
+COMMENT ON FUNCTION advisory.try_xact_acquire_many(text, uuid, integer, integer, interval) IS
+    'take several slots for the transaction, all or none, or NULL';
+
+COMMENT ON FUNCTION advisory.release_many(text, text, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
+CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, id bigint, slots integer[])
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.release_many(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots) $$;
+COMMENT ON FUNCTION advisory.release_many(text, bigint, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
+CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, id uuid, slots integer[])
+    RETURNS integer
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.release_many(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), slots) $$;
+COMMENT ON FUNCTION advisory.release_many(text, uuid, integer[]) IS
+    'give back these slots of this session; returns how many it had';
+
+CREATE OR REPLACE PROCEDURE advisory.await_acquire(namespace text, name text, slots integer,
+                                                   timeout interval DEFAULT NULL,
+                                                   INOUT slot integer DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(
+        NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots, timeout, slot);
+END $$;
+COMMENT ON PROCEDURE advisory.await_acquire(text, text, integer, interval, integer) IS
+    'take a slot of a semaphore, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_acquire(namespace text, id bigint, slots integer,
+                                                   timeout interval DEFAULT NULL,
+                                                   INOUT slot integer DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(
+        NULL, namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), advisory._slot_key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), 0), slots, timeout, slot);
+END $$;
+COMMENT ON PROCEDURE advisory.await_acquire(text, bigint, integer, interval, integer) IS
+    'take a slot of a semaphore, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_acquire(namespace text, id uuid, slots integer,
+                                                   timeout interval DEFAULT NULL,
+                                                   INOUT slot integer DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(
+        NULL, namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), advisory._slot_key(namespace,
+            coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), 0), slots, timeout, slot);
+END $$;
+COMMENT ON PROCEDURE advisory.await_acquire(text, uuid, integer, interval, integer) IS
+    'take a slot of a semaphore, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock(namespace text, name text,
+                                                timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout,
+            ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock(text, text, interval) IS
+    'take an exclusive session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock(namespace text, id bigint,
+                                                timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock(text, bigint, interval) IS
+    'take an exclusive session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock(namespace text, id uuid,
+                                                timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock(text, uuid, interval) IS
+    'take an exclusive session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock_key(key bigint, timeout interval DEFAULT NULL,
+                                                    label text DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(false, NULL, label, key, NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock_key(bigint, interval, text) IS
+    'take an exclusive session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock_shared(namespace text, name text,
+                                                       timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout,
+            ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock_shared(text, text, interval) IS
+    'take a shared session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock_shared(namespace text, id bigint,
+                                                       timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock_shared(text, bigint, interval) IS
+    'take a shared session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock_shared(namespace text, id uuid,
+                                                       timeout interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            advisory.key(namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1])), NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock_shared(text, uuid, interval) IS
+    'take a shared session-level lock, waiting without a snapshot';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lock_shared_key(key bigint,
+                                                           timeout interval DEFAULT NULL,
+                                                           label text DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await(true, NULL, label, key, NULL, timeout, ignored);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lock_shared_key(bigint, interval, text) IS
+    'take a shared session-level lock, waiting without a snapshot';
+
+COMMENT ON PROCEDURE advisory.run(text, text, text, interval, integer, text, boolean, interval,
+                                  timestamptz, text, interval) IS
+    'run a command while holding a lock or slot, once_per window, or apart';
+
+CREATE OR REPLACE PROCEDURE advisory.run(namespace text, id bigint, command text,
+                                         timeout interval DEFAULT '0', slots integer DEFAULT NULL,
+                                         if_busy text DEFAULT 'skip',
+                                         INOUT ran boolean DEFAULT NULL,
+                                         once_per interval DEFAULT NULL,
+                                         once_window timestamptz DEFAULT NULL,
+                                         time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory.run(
+        namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), command, timeout, slots, if_busy, ran,
+            once_per, once_window, time_zone,
+        apart);
+END $$;
+COMMENT ON PROCEDURE advisory.run(text, bigint, text, interval, integer, text, boolean, interval,
+                                  timestamptz, text, interval) IS
+    'run a command while holding a lock or slot, once_per window, or apart';
+
+CREATE OR REPLACE PROCEDURE advisory.run(namespace text, id uuid, command text,
+                                         timeout interval DEFAULT '0', slots integer DEFAULT NULL,
+                                         if_busy text DEFAULT 'skip',
+                                         INOUT ran boolean DEFAULT NULL,
+                                         once_per interval DEFAULT NULL,
+                                         once_window timestamptz DEFAULT NULL,
+                                         time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory.run(
+        namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), command, timeout, slots, if_busy, ran,
+            once_per, once_window, time_zone,
+        apart);
+END $$;
+COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boolean, interval,
+                                  timestamptz, text, interval) IS
+    'run a command while holding a lock or slot, once_per window, or apart';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, name text)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(false, namespace, name, NULL, NULL) $$;
+COMMENT ON FUNCTION advisory.token(text, text) IS
+    'fencing token for a lock that this session holds in exclusive mode';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, id bigint)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL, NULL) $$;
+COMMENT ON FUNCTION advisory.token(text, bigint) IS
+    'fencing token for a lock that this session holds in exclusive mode';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, id uuid)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(false, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL, NULL) $$;
+COMMENT ON FUNCTION advisory.token(text, uuid) IS
+    'fencing token for a lock that this session holds in exclusive mode';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, name text, slot integer)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(true, namespace, name, NULL, slot) $$;
+COMMENT ON FUNCTION advisory.token(text, text, integer) IS
+    'fencing token for a slot of this session';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, id bigint, slot integer)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL, slot) $$;
+COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
+    'fencing token for a slot of this session';
+
+CREATE OR REPLACE FUNCTION advisory.token(namespace text, id uuid, slot integer)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(true, namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL, slot) $$;
+COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
+    'fencing token for a slot of this session';
+
+CREATE OR REPLACE FUNCTION advisory.token_key(key bigint)
+    RETURNS bigint
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory._token(NULL, NULL, NULL, key, NULL) $$;
+COMMENT ON FUNCTION advisory.token_key(bigint) IS
+    'fencing token for the lock of this key, which this session holds';
+
+COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
+
+CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.check_token(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), token) $$;
+COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
+
+CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.check_token(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), token) $$;
+COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
+
+CREATE OR REPLACE FUNCTION advisory.lease(namespace text, name text, ttl interval,
+                                          timeout interval DEFAULT NULL, owner text DEFAULT NULL,
+                                          lock_delay interval DEFAULT '0', OUT token bigint,
+                                          OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('t', namespace, name, ttl, timeout, owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lease(namespace text, id bigint, ttl interval,
+                                          timeout interval DEFAULT NULL, owner text DEFAULT NULL,
+                                          lock_delay interval DEFAULT '0', OUT token bigint,
+                                          OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('t', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout,
+            owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.lease(namespace text, id uuid, ttl interval,
+                                          timeout interval DEFAULT NULL, owner text DEFAULT NULL,
+                                          lock_delay interval DEFAULT '0', OUT token bigint,
+                                          OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('t', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout,
+            owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.try_lease(namespace text, name text, ttl interval,
+                                              timeout interval DEFAULT '0', owner text DEFAULT NULL,
+                                              lock_delay interval DEFAULT '0', OUT token bigint,
+                                              OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('f', namespace, name, ttl, timeout, owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lease(namespace text, id bigint, ttl interval,
+                                              timeout interval DEFAULT '0', owner text DEFAULT NULL,
+                                              lock_delay interval DEFAULT '0', OUT token bigint,
+                                              OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout,
+            owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.try_lease(namespace text, id uuid, ttl interval,
+                                              timeout interval DEFAULT '0', owner text DEFAULT NULL,
+                                              lock_delay interval DEFAULT '0', OUT token bigint,
+                                              OUT expires_at timestamptz)
+    LANGUAGE sql COST 1000 AS $$
+    SELECT * FROM advisory._lease('f', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout,
+            owner, lock_delay) $$;
+COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if free within timeout';
+
+CREATE OR REPLACE FUNCTION advisory.renew_lease(namespace text, name text, token bigint,
+                                                ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('renew', namespace, name, ttl, token)).result $$;
+COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
+    'renew a lease of this role: when it expires, or NULL if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint,
+                                                ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('renew', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl,
+            token)).result $$;
+COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
+    'renew a lease of this role: when it expires, or NULL if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint,
+                                                ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('renew', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), ttl,
+            token)).result $$;
+COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
+    'renew a lease of this role: when it expires, or NULL if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('end', namespace, name, NULL, token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.end_lease(text, text, bigint) IS
+    'end a lease of this role: false if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('end', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL,
+            token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
+    'end a lease of this role: false if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('end', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL,
+            token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
+    'end a lease of this role: false if it is lost';
+
+CREATE OR REPLACE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('check', namespace, name, NULL, token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
+    'true if the lease of this role has this token, or error 55000';
+
+CREATE OR REPLACE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('check', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL,
+            token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
+    'true if the lease of this role has this token, or error 55000';
+
+CREATE OR REPLACE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('check', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), NULL,
+            token)).result IS NOT NULL $$;
+COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
+    'true if the lease of this role has this token, or error 55000';
+
+COMMENT ON FUNCTION advisory.break_lease(text, text, bigint) IS
+    'end the lease of any owner, or only the one with this token';
+
+CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, id bigint,
+                                                token bigint DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.break_lease(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), token) $$;
+COMMENT ON FUNCTION advisory.break_lease(text, bigint, bigint) IS
+    'end the lease of any owner, or only the one with this token';
+
+CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, id uuid, token bigint DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.break_lease(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), token) $$;
+COMMENT ON FUNCTION advisory.break_lease(text, uuid, bigint) IS
+    'end the lease of any owner, or only the one with this token';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval,
+                                                 timeout interval DEFAULT NULL,
+                                                 owner text DEFAULT NULL,
+                                                 lock_delay interval DEFAULT '0',
+                                                 INOUT token bigint DEFAULT NULL,
+                                                 INOUT expires_at timestamptz DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await_lease(
+        namespace, name, ttl, timeout, owner, lock_delay, token, expires_at);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint,
+                                          timestamptz) IS
+    'take a lease, waiting without a snapshot, or error 55P03';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lease(namespace text, id bigint, ttl interval,
+                                                 timeout interval DEFAULT NULL,
+                                                 owner text DEFAULT NULL,
+                                                 lock_delay interval DEFAULT '0',
+                                                 INOUT token bigint DEFAULT NULL,
+                                                 INOUT expires_at timestamptz DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await_lease(
+        namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout, owner, lock_delay, token,
+            expires_at);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint,
+                                          timestamptz) IS
+    'take a lease, waiting without a snapshot, or error 55P03';
+
+CREATE OR REPLACE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval,
+                                                 timeout interval DEFAULT NULL,
+                                                 owner text DEFAULT NULL,
+                                                 lock_delay interval DEFAULT '0',
+                                                 INOUT token bigint DEFAULT NULL,
+                                                 INOUT expires_at timestamptz DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    ignored integer;
+BEGIN
+    CALL advisory._await_lease(
+        namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), ttl, timeout, owner, lock_delay, token,
+            expires_at);
+END $$;
+COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint,
+                                          timestamptz) IS
+    'take a lease, waiting without a snapshot, or error 55P03';
+
+CREATE OR REPLACE FUNCTION advisory.claim(namespace text, name text, every interval,
+                                          window_start timestamptz DEFAULT NULL,
+                                          time_zone text DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request(
+        'claim', namespace, name, every, NULL, window_start, time_zone)).result $$;
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz, text) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
+
+CREATE OR REPLACE FUNCTION advisory.claim(namespace text, id bigint, every interval,
+                                          window_start timestamptz DEFAULT NULL,
+                                          time_zone text DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request(
+        'claim', namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), every, NULL, window_start,
+            time_zone)).result $$;
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz, text) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
+
+CREATE OR REPLACE FUNCTION advisory.claim(namespace text, id uuid, every interval,
+                                          window_start timestamptz DEFAULT NULL,
+                                          time_zone text DEFAULT NULL)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request(
+        'claim', namespace, coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
+            ARRAY[id::pg_catalog.text], 'id'))[1]), every, NULL, window_start,
+            time_zone)).result $$;
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz, text) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
+
+CREATE OR REPLACE FUNCTION advisory.claim_apart(namespace text, name text, apart interval)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('claim_apart', namespace, name, apart)).result $$;
+COMMENT ON FUNCTION advisory.claim_apart(text, text, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
+
+CREATE OR REPLACE FUNCTION advisory.claim_apart(namespace text, id bigint, apart interval)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('claim_apart', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            apart)).result $$;
+COMMENT ON FUNCTION advisory.claim_apart(text, bigint, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
+
+CREATE OR REPLACE FUNCTION advisory.claim_apart(namespace text, id uuid, apart interval)
+    RETURNS timestamptz
+    LANGUAGE sql COST 1000 AS $$
+    SELECT (advisory._request('claim_apart', namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            apart)).result $$;
+COMMENT ON FUNCTION advisory.claim_apart(text, uuid, interval) IS
+    'claim now: the time, or NULL if the last claim is younger than apart';
+
+COMMENT ON FUNCTION advisory.unclaim(text, text, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';
+
+CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, id bigint, window_start timestamptz)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.unclaim(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            window_start) $$;
+COMMENT ON FUNCTION advisory.unclaim(text, bigint, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';
+
+CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, id uuid, window_start timestamptz)
+    RETURNS boolean
+    LANGUAGE sql COST 1000 AS $$
+    SELECT advisory.unclaim(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
+            window_start) $$;
+COMMENT ON FUNCTION advisory.unclaim(text, uuid, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';
+
+-- What the functions and the requests need besides.
+
 DO $do$
-DECLARE f record; form record; BEGIN
-    FOR f IN
-        -- Signature, result, what it calls, comment.  A line with %s stands for four functions:
-        -- those of the lists beneath.  In its call, %1$L says whether it is an error if the lock is
-        -- not free, and %2$L whether the lock is for the transaction.  The planner inlines an
-        -- expression: so locks are taken and released here, and only what is rare calls a function.
-        -- Lines that begin with a blank go on with the one above.  Names with _ get their schema.
-        SELECT format(w[1], try || xact, timeout) AS signature, w[2] AS result,
-               format(w[3], must, is_xact, xact) AS call, format(w[4], scope, ending) AS comment
-        FROM regexp_split_to_table(trim(E'\n' FROM $list$
-+%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
-    | coalesce(
-          CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                    OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' OR <bad label> THEN NULL
-               ELSE pg_catalog.pg_try_advisory_%3$slock<mode>(advisory.key(namespace, name)) END
-          OR CASE WHEN NOT %1$L AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
-          _lock(%1$L, false, %2$L, namespace, name, advisory.key(namespace, name), timeout))
-    | take an exclusive %s-level lock%s
-%slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
-    | _take_all(%L, %L, namespace, names, timeout) | lock all of the list for the %s%s
-%slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text
-    | taken::pg_catalog.text FROM _try_any(%2$L, namespace, names, false, NULL, wanted)
-    | lock up to wanted of the list that are free, for the %s
-%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer
-    | (_acquire(%L, %L, namespace, name, slots, 1, timeout))[1] | take a slot for the %s%s
-%sacquire_many(namespace text, name text, slots integer, wanted integer,
-    timeout interval DEFAULT %s) | integer[]
-    | _acquire(%L, %L, namespace, name, slots, wanted, timeout) | take several slots for the %s%s
-%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
-    | TABLE (name text, slot integer)
-    | taken::pg_catalog.text, slot FROM _try_any(%2$L, namespace, names, true, slots, wanted)
-    | take a slot of up to wanted names that have one, for the %s
-+await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL
-    | _await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
-    | take an exclusive session-level lock, waiting without a snapshot
-await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL,
-              INOUT slot integer DEFAULT NULL) | CALL
-    | _await(NULL, namespace, name, _slot_key(namespace, name, 0), slots, timeout, slot)
-    | take a slot of a semaphore, waiting without a snapshot
-+unlock(namespace text, name text) | boolean
-    | CASE WHEN _unlock_quietly(false, advisory.key(namespace, name)) THEN true
-           ELSE _unlock(false, namespace, name, advisory.key(namespace, name)) END
-    | release one exclusive session-level hold; false if there is none
-unlock_all(namespace text, name text) | integer | _unlock_all(namespace, ARRAY[name], false)
-    | release every session-level hold of the lock, in both modes
-unlock_all(namespace text, names text[]) | integer | _unlock_all(namespace, names, true)
-    | release every session-level hold of each lock in the list
-+holds(namespace text, name text) | boolean | _is_held(advisory.key(namespace, name), true)
-    | does this session hold the lock, in any mode and scope?
-+is_locked(namespace text, name text) | boolean | _is_held(advisory.key(namespace, name), false)
-    | does any session hold the lock: an observation, never a guard
-+holders(namespace text, name text) | holders
-    | * FROM _holders_of(namespace, name, advisory.key(namespace, name))
-    | sessions that hold the lock, or a slot of this name, or wait for it
-+terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s',
-    kind text DEFAULT NULL) | boolean
-    | _terminate(namespace, name, advisory.key(namespace, name), pid, timeout, kind)
-    | end a session if it still holds the lock, or a slot, of this name
-claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL) | timestamptz
-    | (_request('claim', namespace, name, every, NULL, window_start, time_zone)).result
-    | claim a window of time once: the window, or NULL if it is claimed
-claim_apart(namespace text, name text, apart interval) | timestamptz
-    | (_request('claim_apart', namespace, name, apart)).result
-    | claim now: the time, or NULL if the last claim is younger than apart
-token(namespace text, name text) | bigint | _token(false, namespace, name, NULL, NULL)
-    | fencing token for a lock that this session holds exclusively
-token(namespace text, name text, slot integer) | bigint | _token(true, namespace, name, NULL, slot)
-    | fencing token for a slot of this session
-token_key(key bigint) | bigint | _token(NULL, NULL, NULL, key, NULL)
-    | fencing token for the lock of this key, which this session holds
-%slease(namespace text, name text, ttl interval, timeout interval DEFAULT %s,
-    owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
-    OUT token bigint, OUT expires_at timestamptz) | record
-    | * FROM _lease(%L, namespace, name, ttl, timeout, owner, lock_delay)
-    | take a lease, which outlives the session
-await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL,
-    owner text DEFAULT NULL, lock_delay interval DEFAULT '0',
-    INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL) | CALL
-    | _await_lease(namespace, name, ttl, timeout, owner, lock_delay, token, expires_at)
-    | take a lease, waiting without a snapshot, or error 55P03
-renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL) | timestamptz
-    | (_request('renew', namespace, name, ttl, token)).result
-    | renew a lease of this role: when it expires, or NULL if it is lost
-end_lease(namespace text, name text, token bigint) | boolean
-    | (_request('end', namespace, name, NULL, token)).result IS NOT NULL
-    | end a lease of this role: false if it is lost
-check_lease(namespace text, name text, token bigint) | boolean
-    | (_request('check', namespace, name, NULL, token)).result IS NOT NULL
-    | true if the lease of this role has this token, or error 55000
-break_lease(namespace text, name text, token bigint DEFAULT NULL) | boolean
-    | advisory.break_lease(namespace, name, token)
-    | end the lease of any owner, or only the one with this token
-key(namespace text, name text) | bigint | advisory.key(namespace, name)
-    | key of a namespace and a name
-release(namespace text, name text, slot integer DEFAULT NULL) | boolean
-    | advisory.release(namespace, name, slot)
-    | give back a slot (NULL: the greatest of this session)
-release_many(namespace text, name text, slots integer[]) | integer
-    | advisory.release_many(namespace, name, slots)
-    | give back the slots of the list; how many this session had
-check_token(namespace text, name text, token bigint) | boolean
-    | advisory.check_token(namespace, name, token)
-    | true if no greater token of this name was checked, or error 55000
-unclaim(namespace text, name text, window_start timestamptz) | boolean
-    | advisory.unclaim(namespace, name, window_start)
-    | take a claim back, so that its window can be claimed again
-run(namespace text, name text, command text, timeout interval DEFAULT '0',
-    slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL,
-    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL, apart interval DEFAULT NULL) | CALL
-    | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window,
-        time_zone, apart) | run a command while holding a lock or slot, once_per window, or apart
-$list$), E'\n(?! )') AS given,
-             -- A line with + stands for a function by key, too, with a label if it takes a lock.
-             LATERAL (
-                 SELECT ltrim(given, '+') UNION ALL SELECT regexp_replace(
-                     replace(replace(replace(replace(replace(ltrim(given, '+'),
-                     '<bad label>', 'label OPERATOR(pg_catalog.=) '''''),
-                     '(namespace text, name text', '_key(key bigint'),
-                     'namespace, name, advisory', 'NULL, NULL, advisory'),
-                     'advisory.key(namespace, name)', 'key'), 'this name', 'this key'),
-                     'interval DEFAULT (%s|NULL)\)(.*) NULL, key',
-                     'interval DEFAULT \1, label text DEFAULT NULL)\2 label, key')
-                 WHERE given LIKE '+%') AS k (exclusive),
-             -- A line for exclusive mode stands for shared mode, too.
-             LATERAL (
-                 SELECT exclusive UNION ALL SELECT regexp_replace(regexp_replace(replace(replace(
-                     exclusive, 'false,', 'true,'), '<mode>', '_shared'),
-                     '(_key)?\(', '_shared\1('), 'n? exclusive', ' shared')
-                 WHERE exclusive LIKE '% exclusive %') AS m (line),
-             LATERAL regexp_split_to_array(regexp_replace(regexp_replace(replace(replace(
-                 line, ' OR <bad label>', ''), '<mode>', ''), '\s+', ' ', 'g'),
-                 '\m_', 'advisory._', 'g'), ' \| ') AS w,
-             (VALUES ('', 'NULL', true, ': true, or error 55P03'),
-                     ('try_', '''0''', false, ' if it is free within timeout'))
-                 AS t (try, timeout, must, ending),
-             (VALUES ('', false, 'session'), ('xact_', true, 'transaction'))
-                 AS s (xact, is_xact, scope)
-        WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN try = 'try_'
-                   WHEN line LIKE '\%slease(%' THEN xact = ''
-                   WHEN line LIKE '\%s%' THEN true ELSE try || xact = '' END
-    LOOP
-        -- Every function of a name is there for bigint and uuid, too, and every function of a list
-        -- for lists of these.  A list that a driver sends without a type arrives as text.
-        FOR form IN
-            SELECT type, CASE type WHEN 'text' THEN 'name text' ELSE 'id ' || type END AS element,
-                   replace(f.signature, old, format(arguments, type)) AS signature,
-                   replace(regexp_replace(f.call, '\mnames?\M', value, 'g'),
-                           'taken::pg_catalog.text', 'taken::pg_catalog.' || type) AS call,
-                   -- Others call a function of their own name, which is there.
-                   old <> arguments OR NOT starts_with(
-                       f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') AS is_new
-            FROM (VALUES
-                ('key bigint', 'key bigint', 'name', '{text}'),
-                ('name text', 'name text', 'name', '{text}'),
-                ('name text', 'id %s', 'coalesce(id::pg_catalog.text, (advisory._check_list('
-                 'namespace, ARRAY[id::pg_catalog.text], ''id''))[1])', '{int8,uuid}'),
-                ('names text[]', 'names text[]', 'names', '{text}'),
-                ('names text[]', 'names text', 'names::pg_catalog.text[]', '{text}'),
-                ('names text[]', 'ids %s[]',
-                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', '{int8,uuid}')
-            ) AS v (old, arguments, value, types), unnest(types::text[]) AS type
-            WHERE strpos(f.signature, old) > 0
-                AND (f.signature NOT LIKE 'unlock_all(%' OR arguments <> 'names text')
-        LOOP
-            IF form.is_new AND f.result = 'CALL' THEN
-                EXECUTE format('CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %L',
-                               form.signature,
-                               format('DECLARE ignored integer; BEGIN CALL %s; END', form.call));
-            ELSIF form.is_new THEN
-                EXECUTE format(
-                    'CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql %s AS %L',
-                    form.signature, CASE WHEN f.result = 'holders'
-                         THEN pg_get_function_result('_holders_of'::regproc)
-                         ELSE replace(replace(f.result, 'SETOF text', 'SETOF ' || form.type),
-                                      'name text', form.element) END,
-                    CASE WHEN f.signature LIKE 'key(%' THEN 'IMMUTABLE PARALLEL SAFE'
-                         ELSE 'COST 1000' END, 'SELECT ' || form.call);
-            END IF;
-            EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L',
-                           regexp_replace(form.signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
-        END LOOP;
-    END LOOP;
+DECLARE
+    f record;
+BEGIN
     -- The path of the functions in PL/pgSQL.
     FOR f IN SELECT oid::regprocedure AS name FROM pg_proc
         WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
@@ -1988,6 +3853,7 @@ $list$), E'\n(?! )') AS given,
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, advisory, pg_temp', f.name);
     END LOOP;
+
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'advisory._request'::regclass) THEN
         CREATE TRIGGER asked_by INSTEAD OF INSERT ON advisory._request
             FOR EACH ROW EXECUTE FUNCTION advisory._sign_request();
@@ -1995,7 +3861,9 @@ $list$), E'\n(?! )') AS given,
             FOR EACH ROW EXECUTE FUNCTION advisory._serve_request();
     END IF;
 END $do$;
----- Privileges
+
+-- Privileges.
+
 -- Default privileges do not apply: with INSERT or TRIGGER a role could claim in the name of others.
 -- What the owner has granted since is kept.
 DO $$
@@ -2021,8 +3889,11 @@ DECLARE changed record; BEGIN
     LOOP
         EXECUTE changed.command;
     END LOOP; END $$;
+
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
+
 GRANT SELECT ON
     key_labels, claims, known_keys, locks, semaphores, waits, blockers, activity, pressure, leases,
     _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets TO PUBLIC;
+
 COMMIT;

@@ -78,7 +78,7 @@ has_short_lines() {
 # The limits of .editorconfig, the general one first.
 longest_lines() { sed -n 's/^max_line_length *= *//p' .editorconfig; }
 
-code() { git ls-files src sql portable test | grep -E '\.(c|cpp|h|pml|sql|spec|t|pm|pl|psql)$'; }
+code() { git ls-files src sql portable test | grep -E '\.(c|cpp|h|pml|sql|spec|t|pm|pl|psql)$|^sql/surface$'; }
 
 has_short_code() {
     # shellcheck disable=SC2046 # no file's name has blanks

@@ -34,6 +34,8 @@ test_library() {
     expect_nothing "not linked with a C++ run-time library" "$(ldd "$library" | grep -E 'libstdc\+\+|libc\+\+' || true)"
     expect_nothing "includes point downward only (scripts/layers.pl)" "$(perl scripts/layers.pl 2>&1 || true)"
     expect_nothing "timeouts in documents and examples have a unit (scripts/timeouts.pl)" "$(perl scripts/timeouts.pl 2>&1 || true)"
+    expect_nothing "portable/advisory.sql is what its parts give (make portable)" \
+        "$(sh scripts/join.sh portable | diff portable/advisory.sql - | head -n 20)"
     expect_nothing "the tree says one version (scripts/meta.pl)" "$(perl scripts/meta.pl 2>&1 || true)"
     expect_nothing "make install leaves no bitcode, not even what an earlier state has left" "$(installed_bitcode)"
     expect_nothing "make uninstall removes all that make install has installed" "$(left_by_uninstall)"

@@ -8,22 +8,3 @@ CREATE FUNCTION advisory.key(name text) RETURNS bigint
     LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION advisory.key(text) IS
     'key of a name alone: first 8 bytes of SHA-256 over its UTF-8 bytes';
-
-CREATE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_key_text'
-    LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION advisory.key(text, text) IS
-    'key of a named lock, the same that pg_advisory_lock() takes';
-
-CREATE FUNCTION advisory.key(namespace text, id bigint) RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_key_bigint'
-    LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION advisory.key(text, bigint) IS
-    'key of a named lock, the same that pg_advisory_lock() takes';
-
-CREATE FUNCTION advisory.key(namespace text, id uuid) RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_key_uuid'
-    LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION advisory.key(text, uuid) IS
-    'key of a named lock, the same that pg_advisory_lock() takes';
-

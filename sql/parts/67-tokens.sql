@@ -17,56 +17,7 @@ CREATE FUNCTION advisory_internal.begin_era()
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory_internal.begin_era() IS 'record the present era';
 
----- token, token_key
-
-CREATE FUNCTION advisory.token(namespace text, name text)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_text'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text) IS
-    'fencing token for a lock that this session holds in exclusive mode';
-
-CREATE FUNCTION advisory.token(namespace text, id bigint)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_bigint'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint) IS
-    'fencing token for a lock that this session holds in exclusive mode';
-
-CREATE FUNCTION advisory.token(namespace text, id uuid)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_uuid'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid) IS
-    'fencing token for a lock that this session holds in exclusive mode';
-
-CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text, integer) IS
-    'fencing token for a slot of this session';
-
-CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
-    'fencing token for a slot of this session';
-
-CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
-    'fencing token for a slot of this session';
-
-CREATE FUNCTION advisory.token_key(key bigint)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_token_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token_key(bigint) IS
-    'fencing token for the lock of this key, which this session holds';
+---- tokens_above
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
@@ -86,27 +37,6 @@ COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that chec
 COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
 COMMENT ON COLUMN advisory.fences.token IS 'greatest token that was checked';
 SELECT pg_extension_config_dump('advisory.fences', '');
-
-CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
-    RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_check_token_text'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
-    'true if no greater token of this name was checked, or error 55000';
-
-CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
-    RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
-    'true if no greater token of this name was checked, or error 55000';
-
-CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
-    RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
-    'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
