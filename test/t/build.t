@@ -16,7 +16,8 @@ my $directory = tempdir(CLEANUP => 1);
 # configuration.
 mkdir "$directory/$_" for 'src', 'src/base';
 symlink "$repository/$_", "$directory/$_" or die "$_: $!\n" for qw(Makefile advisory_ext.control);
-put('src/base/nothing.cpp', "int nothing;\n");
+put('src/base/pg.h', "#pragma once\n");
+put('src/base/nothing.cpp', qq{#include "base/pg.h"\nint nothing;\n});
 
 sub put {
     my ($name, $text) = @_;
@@ -54,6 +55,9 @@ for my $other (['COPT=-DOTHER'], ['COPT=-DOTHER="x y"'], ['CXXFLAGS=-O1'], ['CFL
     is(builds(@$other), 0, 'once');
     is(builds(), 1, 'and again without');
 }
+put('src/base/pg.h', "#pragma once\nextern int nothing;\n");
+is(builds(), 1, 'the header that is compiled once has changed: it is built again');
+is(builds(), 0, 'once');
 configured('--two --with-other');
 is(builds(), 1, 'the server was configured otherwise: it is built again');
 is(builds(), 0, 'once');
