@@ -8,8 +8,12 @@ cd "$(dirname "$0")/.."
 
 surface() { awk -v edition="$1" -f scripts/surface.awk sql/surface; }
 
-# join FILE…: with an empty line between them.
-join() { awk 'FNR == 1 && NR > 1 { print "" } { print }' "$@"; }
+# join FILE…: with an empty line between them. A line @FILE stands for what is in another file.
+join() {
+    awk 'FNR == 1 && NR > 1 { print "" }
+        /^@/ { while ((getline line < substr($0, 2)) > 0) print line; close(substr($0, 2)); next }
+        { print }' "$@"
+}
 
 case $1 in
     extension)
