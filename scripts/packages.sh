@@ -72,6 +72,7 @@ look_for_server() {
 look_for_bench() {
     look_for_server
     need libdbd-pg-perl "sessions of the tests and the bench" has_perl DBD::Pg
+    need valgrind "counts instructions" have valgrind
 }
 
 look_for_plots() {

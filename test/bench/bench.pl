@@ -17,7 +17,8 @@ use Bench;
 use File::Path qw(make_path);
 
 use constant PARTS =>
-    qw(keys locks timeouts many semaphores views questions bystanders growth leases pool portable);
+    qw(keys locks timeouts many semaphores views questions bystanders growth leases pool portable
+    instructions);
 
 my %known = map { $_ => 1 } PARTS;
 my @parts = split ' ', $ENV{BENCH} || join ' ', PARTS;
