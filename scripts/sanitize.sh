@@ -2,7 +2,8 @@
 # The tests under tools that check the extension's use of memory: `make sanitize`.
 #
 #   TOOLS="compiled valgrind"   only one of them
-#   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
+#   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh (TEST_TIMEOUT: default 1200, under valgrind 3600, where the server compiles
+#                               statements for minutes)
 #
 # compiled: the extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, and the server loads their libraries
 # first. The parts are regress, isolation, pgtap and tap. valgrind: valgrind's memcheck runs the server with the usual extension.
@@ -68,6 +69,7 @@ under_sanitizers() {
 }
 
 under_valgrind() {
+    TEST_TIMEOUT=${TEST_TIMEOUT:-3600} \
     ADVISORY_EXT_UNDER="valgrind --quiet --leak-check=no --error-limit=no --track-origins=yes --log-file=$reports/valgrind.%p" \
         watched "valgrind's memcheck" regress
 }

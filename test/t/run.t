@@ -123,7 +123,7 @@ my %ends = (
     'a syntax error'     => [ '42601', 'SELEC 1' ],
     'an error at commit' => [ '23505', 'CREATE TABLE t (i int UNIQUE DEFERRABLE INITIALLY DEFERRED);
         INSERT INTO t VALUES (1), (1)' ],
-    'statement_timeout'  => [ '57014', sub { $one->run("SET statement_timeout = '200 ms'")
+    'statement_timeout'  => [ '57014', sub { $one->run("SET statement_timeout = '1 s'")
         ->query(run_sql('SELECT pg_sleep(30)')) } ],
     'a cancel'           => [ '57014', sub { interrupted('pg_cancel_backend(?)') } ],
     'pg_terminate_backend' =>
