@@ -69,62 +69,13 @@ END $$;
 
 ---- The facts
 
-SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys
-    WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
---> Prisma Migrate|migration lock|bigint|session|exact|72707369|prisma/prisma-engines schema-engine postgres flavour
---> goose|migration lock|bigint|session|exact|4097083626|pressly/goose lock/session_locker_options.go
---> goose|migration lock (v3.15.1 to v3.25.0)|bigint|session|exact|5887940537704921958|pressly/goose lock/session_locker_options.go
---> Kysely|migration lock|bigint|session|exact|3853314791062309107|kysely-org/kysely src/dialect/postgres/postgres-adapter.ts
---> node-pg-migrate|migration lock|bigint|session|exact|7241865325823964|salsita/node-pg-migrate src/runner.ts
---> graphile-migrate|migration lock|bigint|session|exact|4727445306447283|graphile/migrate src/pgReal.ts
---> postgres-migrations|migration lock|bigint|session|exact|-8525285245963000605|ThomWright/postgres-migrations src/with-lock.ts
---> tern|migration lock|bigint|session|exact|9628173550095224|jackc/tern migrate/migrate.go
---> pgroll|state lock|bigint|transaction|exact|12388221127840347|xataio/pgroll pkg/state/state.go
---> Atlas|migrate execute|bigint|session|exact|2686470616|ariga/atlas sql/postgres/driver.go
---> Atlas|migrate diff|bigint|session|exact|361947982|ariga/atlas sql/postgres/driver.go
---> DBOS|system database migration|bigint|session|exact|1234567890|dbos-inc/dbos-transact-py dbos/_sys_db_postgres.py
---> authentik|migration lock|bigint|session|exact|1000|goauthentik/authentik lifecycle/migrate.py
---> Evolve|migration lock|bigint|session|exact|12345|lecaillon/Evolve PostgreSQLDatabase.cs
---> Marten|default global lock|bigint|session|exact|4004|JasperFx/marten StoreOptions.cs
---> Airflow|migrations|bigint|session|exact|1|apache/airflow utils/db.py DBLocks
---> Airflow|scheduler critical section|bigint|session|exact|2|apache/airflow utils/db.py DBLocks
---> Concourse|database migration|bigint|session|exact|5|concourse/concourse atc/db/lock/lock.go
---> sqitch|deployment|bigint|session|exact|75474063|sqitchers/sqitch lib/App/Sqitch/Engine/pg.pm
---> pgBackRest|backup|bigint|session|exact|12340078987004321|pgbackrest/pgbackrest src/db/db.h
---> Unleash|migration|bigint|session|exact|479341|Unleash/unleash src/lib/util/db-lock.ts
---> rake-db|migration|bigint|transaction|exact|8582141715823621641|romeerez/orchid-orm packages/rake-db
---> dumbo (Emmett)|migration|bigint|session|exact|999956789|event-driven-io/Pongo packages/dumbo
---> pg-workflows|migration|bigint|transaction|exact|738291645|pg-workflows
---> slonik|migration (migration)|bigint|session|formula|first 32 bits of md5('@slonik/migrator advisory lock:' || json(table))|mmkal/slonik-tools packages/migrator
---> slonik|migration|bigint|session|formula|first 32 bits of md5('@slonik/migrator advisory lock:' || json([schema, table]))|mmkal/slonik-tools packages/migrator
---> DBOS|data source migration (dbos)|bigint|transaction|formula|first 8 bytes, big-endian, of sha256('dbos.datasource_migrations.' || schema)|dbos-inc/dbos-transact-ts datasource.ts
---> pgmq|queue creation|bigint|transaction|formula|hashtext('pgmq.queue_' || queue)|pgmq/pgmq pgmq.sql
---> pg_partman|run_maintenance|bigint|session or transaction|formula|hashtext('pg_partman run_maintenance')|pgpartman/pg_partman sql/functions, sql/procedures
---> pg_partman|run_maintenance procedure (from 5.1.0)|bigint|session|formula|hashtext('pg_partman run_maintenance procedure')|pgpartman/pg_partman sql/procedures
---> pg_partman|drop_partition_id|bigint|transaction|formula|hashtext('pg_partman drop_partition_id')|pgpartman/pg_partman sql/functions
---> pg_partman|drop_partition_time|bigint|transaction|formula|hashtext('pg_partman drop_partition_time')|pgpartman/pg_partman sql/functions
---> pg_partman|undo_partition_native|bigint|transaction|formula|hashtext('pg_partman undo_partition_native')|pgpartman/pg_partman sql/functions
---> pg_partman|undo_partition|bigint|transaction|formula|hashtext('pg_partman undo_partition')|pgpartman/pg_partman sql/functions
---> pg_partman|reapply_constraints|bigint|session|formula|hashtext('pg_partman reapply_constraints')|pgpartman/pg_partman sql/functions
---> pg_partman|run_analyze|bigint|session|formula|hashtext('pg_partman run_analyze')|pgpartman/pg_partman sql/functions
---> n8n|migrations and maintenance|bigint|transaction|range|1001 to 1009 (1005: migrations)|n8n-io/n8n packages/@n8n/db db-lock.service.ts
---> Rails|schema migration|bigint|session|formula|2053462845 * crc32(database)|rails/rails activerecord migration.rb
---> Grafana|migration lock|bigint|session|formula|uint32(crc32(database) * 1486364155)|grafana/grafana migrator/advisory_lock_id.go
---> sqlx|migration lock|bigint|session|formula|0x3d32ad9e * crc32(database)|launchbadge/sqlx sqlx-postgres/src/migrate.rs
---> pg-boss|create and migrate (pgboss)|bigint|transaction|formula|first 8 bytes, big-endian, of sha224(database || '.pgboss.' || schema)|timgit/pg-boss src/plans.js
---> pg_partman|partition_data_proc|int4 pair|session or transaction|formula|(hashtext('pg_partman partition_data_proc'), hashtext(parent_table))|pgpartman/pg_partman sql/procedures
---> pg_partman|undo_partition_proc|int4 pair|session or transaction|formula|(hashtext('pg_partman undo_partition_proc'), hashtext(parent_table))|pgpartman/pg_partman sql/procedures
---> pg_repack|table being repacked|int4 pair|session|formula|(16185446, table oid - 2^31)|reorg/pg_repack bin/pg_repack.c
---> Flyway|migration lock|bigint|session or transaction|range|77431708279161 + Java String.hashCode of the quoted history table; within +-2^31|flyway/flyway PostgreSQLAdvisoryLockTemplate.java
---> DistributedLock.NET|name of up to 9 ASCII characters|int4 pair|session|formula|7 bits a character, a 0 bit, then 1 bits|madelson/DistributedLock PostgresAdvisoryLockKey.cs
---> pg_auto_failover|monitor state|objsubid 10 and 11|any|class|objsubid (10 is Citus's too)|hapostgres/pg_auto_failover metadata.h
---> Citus|distributed execution|objsubid 4-10|any|class|objsubid|citusdata/citus resource_lock.h
---> Citus|distributed execution|objsubid 12-16|any|class|objsubid|citusdata/citus resource_lock.h
-SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys
-    WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
---> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0' || database) * 1486364155)|golang-migrate/migrate database/util.go
---> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0/' || database) * 1486364155), connected by URL|golang-migrate/migrate database/util.go
---> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0/') * 1486364155), by a URL without a database|golang-migrate/migrate database/util.go
+-- None says half, or what another one says.
+SELECT * FROM advisory.known_keys WHERE (tool, purpose, rule, source) IS NOT NULL IS NOT TRUE
+    OR length(tool) * length(purpose) * length(rule) * length(source) = 0
+    OR form NOT IN ('bigint', 'int4 pair') AND form NOT LIKE 'objsubid%'
+    OR scope NOT IN ('session', 'transaction', 'session or transaction', 'any');
+SELECT count(*) FROM advisory.known_keys GROUP BY tool, purpose, form, rule, key
+    HAVING count(*) > 1;
 -- A key is shown where there is one in this database, and only there.
 SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs
     FROM advisory.known_keys GROUP BY match ORDER BY match;
