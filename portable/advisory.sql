@@ -16,12 +16,20 @@
 -- one only.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 SET LOCAL search_path = pg_catalog, advisory, pg_temp;
-SET LOCAL client_min_messages = warning; SET LOCAL check_function_bodies = off;
-SET LOCAL standard_conforming_strings = on; SET LOCAL quote_all_identifiers = off;
+SET LOCAL client_min_messages = warning;
+SET LOCAL check_function_bodies = off;
+SET LOCAL standard_conforming_strings = on;
+SET LOCAL quote_all_identifiers = off;
 
 -- Only where pg_locks shows each lock at once, and it can be released.  The first is advisory/load:
 -- loads come one after the other.  The keys of the others are this session's own.
-DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := true; BEGIN
+DO $$
+DECLARE
+    name text;
+    key bigint;
+    is_right boolean;
+    is_released boolean := true;
+BEGIN
     FOR name, key IN
         SELECT 'pg_' || f, 3110684617034927664 + (i > 1)::integer * (8 * pg_backend_pid() + i)
         FROM unnest('{advisory_xact_lock,advisory_xact_lock_shared,try_advisory_xact_lock,
@@ -34,9 +42,11 @@ DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := tr
         EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
             CONTINUE;    -- What says no does not lie.
         END;
+
         is_right := granted AND mode = CASE WHEN name LIKE '%shared' THEN 'ShareLock'
                                             ELSE 'ExclusiveLock' END
-            FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1
+            FROM pg_locks
+            WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1
                 AND (classid::bigint << 32) | objid::bigint = key;
         IF name NOT LIKE '%xact%' THEN
             EXECUTE format('SELECT pg_advisory_un%s(%s)', substring(name, 'lock.*'), key)
@@ -50,11 +60,14 @@ DO $$ DECLARE name text; key bigint; is_right boolean; is_released boolean := tr
                          'semaphore, and holds() would be wrong.',
                 HINT = 'doc/portable.md says what to use on other servers.';
         END IF;
-    END LOOP; END $$;
+    END LOOP;
+END $$;
 
 SET LOCAL lock_timeout = '100ms';   -- Others cannot use it while this file waits for them.
 
-DO $$ DECLARE old record; BEGIN
+-- The schema: new, or that of an older file.
+DO $$
+BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'this database has the extension advisory_ext',
@@ -70,107 +83,160 @@ DO $$ DECLARE old record; BEGIN
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
             MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
-    ELSE
-        -- Nobody may wait for this file while it waits for him.  So it locks all before it changes
-        -- anything, in the order in which calls do: views before what they read.  If somebody is in
-        -- the way, it begins again.  (LOCK TABLE would lock the views of the server, too.)
-        FOR attempts_left IN REVERSE 20..0 LOOP
-            BEGIN
-                FOR old IN SELECT oid::regclass AS name FROM pg_class
-                    WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
-                        AND relowner = quote_ident(current_user)::regrole
-                    ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
-                        '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_own,_uses,
-                          _prepared,_request}', relname::text), relname
-                LOOP
-                    EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
-                END LOOP;
-                EXIT;
-            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-                IF attempts_left = 0 THEN RAISE; END IF;
-            END;
-        END LOOP;
-        -- What an older file has made otherwise: arguments or results without this.
-        FOR old IN
-            SELECT p.oid::regprocedure AS name,
-                   CASE WHEN proname ~ '^_serve_' THEN ' CASCADE' END AS cascades    -- Triggers.
-            FROM pg_proc AS p
-            JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
-                         ('time_zone', '{claim,run,_window,_begin_job}'),
-                         ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
-                         ('kind', '{terminate_holder,terminate_holder_key}'),
-                         ('only_kind', '{_terminate}'),
-                         ('most', '{_check}'), ('instead', '{_pause}'), ('with', '{_end_lease}'),
-                         -- These have gone.  Every role could call most of them as the owner.
-                         ('never', '{_caller,_check_answer,_check_await,_check_length,_check_table,
-                            _claim,_commit_synchronously,_describe_claim,_finish_claim,
-                            _lock_timeout,_no_token,_raise_lease_taken,_request_claim,
-                            _request_lease,_serve_claim,_serve_lease,_utf8}'))
-                AS new (has, functions) ON proname = ANY (functions::text[])
-            WHERE pronamespace = 'advisory'::regnamespace
-                AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
-                    !~ ('\m' || has || '\M')
-        LOOP
-            EXECUTE format('DROP ROUTINE %s%s', old.name, old.cascades);
-        END LOOP;
-        DROP VIEW IF EXISTS advisory._claim_request, advisory._lease_request;
+    END IF;
+END $$;
+
+-- What follows, up to the comment on the schema, finds nothing in a new one.
+
+-- Nobody may wait for this file while it waits for him.  So it locks all before it changes
+-- anything, in the order in which calls do: views before what they read.  If somebody is in the
+-- way, it begins again.  (LOCK TABLE would lock the views of the server, too.)
+DO $$
+DECLARE
+    old record;
+BEGIN
+    FOR attempts_left IN REVERSE 20..0 LOOP
+        BEGIN
+            FOR old IN
+                SELECT oid::regclass AS name
+                FROM pg_class
+                WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
+                    AND relowner = quote_ident(current_user)::regrole
+                ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
+                    '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_own,_uses,
+                      _prepared,_request}', relname::text), relname
+            LOOP
+                EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);
+            END LOOP;
+            EXIT;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF attempts_left = 0 THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+END $$;
+
+-- What an older file has made otherwise: arguments or results without this.
+DO $$
+DECLARE
+    old record;
+BEGIN
+    FOR old IN
+        SELECT p.oid::regprocedure AS name,
+               CASE WHEN proname ~ '^_serve_' THEN ' CASCADE' END AS cascades    -- Triggers.
+        FROM pg_proc AS p
+        JOIN (VALUES ('slots', '{holders,holders_key,_holders_of}'),
+                     ('time_zone', '{claim,run,_window,_begin_job}'),
+                     ('wanted', '{_acquire,_take_slot,_raise_not_available}'),
+                     ('kind', '{terminate_holder,terminate_holder_key}'),
+                     ('only_kind', '{_terminate}'),
+                     ('most', '{_check}'), ('instead', '{_pause}'), ('with', '{_end_lease}'),
+                     -- These have gone.  Every role could call most of them as the owner.
+                     ('never', '{_caller,_check_answer,_check_await,_check_length,_check_table,
+                        _claim,_commit_synchronously,_describe_claim,_finish_claim,
+                        _lock_timeout,_no_token,_raise_lease_taken,_request_claim,
+                        _request_lease,_serve_claim,_serve_lease,_utf8}'))
+            AS new (has, functions) ON proname = ANY (functions::text[])
+        WHERE pronamespace = 'advisory'::regnamespace
+            AND concat(pg_get_function_arguments(p.oid), ' -> ', pg_get_function_result(p.oid))
+                !~ ('\m' || has || '\M')
+    LOOP
+        EXECUTE format('DROP ROUTINE %s%s', old.name, old.cascades);
+    END LOOP;
+END $$;
+
+DROP VIEW IF EXISTS advisory._claim_request, advisory._lease_request;
+
+-- What was there before keeps its privileges: 90-privileges.sql reads this.
+DO $$
+BEGIN
+    IF to_regprocedure('advisory.edition()') IS NOT NULL THEN
         PERFORM set_config('advisory_portable.known', string_agg(oid::text, ' '), true)
-        FROM (SELECT objid FROM pg_depend
+        FROM (SELECT objid
+              FROM pg_depend
               WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, 'advisory'::regnamespace)
-              UNION ALL SELECT 'advisory'::regnamespace) AS known (oid);
-    END IF; END $$;
+              UNION ALL
+              SELECT 'advisory'::regnamespace) AS known (oid);
+    END IF;
+END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 
-CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
+CREATE OR REPLACE FUNCTION advisory.edition()
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
 
-CREATE OR REPLACE FUNCTION advisory.version() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
+CREATE OR REPLACE FUNCTION advisory.version()
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 -- Checks.
 
 -- The error, unless ok.  Never IMMUTABLE: the planner would call it early.
-CREATE OR REPLACE FUNCTION advisory._require(
-    ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
-    CASE WHEN ok IS NOT FALSE THEN RETURN;
-        WHEN coalesce(detail, hint) IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-        WHEN hint IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
-        WHEN detail IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-        ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
-    END CASE; END $$;
+CREATE OR REPLACE FUNCTION advisory._require(ok boolean, state text, message text,
+                                             detail text DEFAULT NULL, hint text DEFAULT NULL)
+    RETURNS void
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    IF ok IS NOT FALSE THEN
+        RETURN;
+    END IF;
+    -- RAISE takes no null DETAIL or HINT.
+    IF detail IS NULL AND hint IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+    ELSIF hint IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
+    ELSIF detail IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
+    ELSE
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
+    END IF;
+END $$;
 
--- What is kept in a table has at most so many bytes.
+-- The error if the value is null or empty.  What is kept in a table has at most so many bytes.
 CREATE OR REPLACE FUNCTION advisory._check(value text, what text, most integer DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
-    IF value <> '' AND most IS NULL THEN RETURN; END IF;
-    PERFORM _require(value IS NOT NULL, '22004', what || ' must not be null'),
-            _require(value <> '', '22023', what || ' must not be empty'),
-            _require(octet_length(value) <= most, '22001', what || ' is too long',
-                     format('It can have at most %s bytes.', most)); END $$;
+    RETURNS void
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    IF value IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22004', MESSAGE = what || ' must not be null';
+    ELSIF value = '' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = what || ' must not be empty';
+    ELSIF octet_length(value) > most THEN
+        RAISE EXCEPTION USING ERRCODE = '22001', MESSAGE = what || ' is too long',
+            DETAIL = format('It can have at most %s bytes.', most);
+    END IF;
+END $$;
 
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
-    RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
-    PERFORM _check(namespace, 'namespace'),
-            _require(names IS NOT NULL, '22004', 'list of names must not be null');
+    RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    PERFORM _check(namespace, 'namespace');
+    IF names IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22004', MESSAGE = 'list of names must not be null';
+    END IF;
     PERFORM _check(element, what) FROM unnest(names) AS element;
-    RETURN names; END $$;
+    RETURN names;
+END $$;
 
 -- '?' for control characters, line separators, and changes of direction: a name forges no line.
-CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, advisory, pg_temp AS $$
+CREATE OR REPLACE FUNCTION advisory._printable(line text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT regexp_replace(line, CASE getdatabaseencoding() WHEN 'UTF8'
         THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]'
         ELSE E'[\\x01-\\x1f\\x7f]' END, '?', 'g') $$;
 
 -- What a lock is called in messages.
-CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text
+CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text)
+    RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT _printable(string_agg(
         left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
@@ -178,48 +244,66 @@ CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS 
 
 -- Keys.
 
-CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint
+-- The first 8 bytes of the SHA-256 of the value.
+CREATE OR REPLACE FUNCTION advisory._hash(value bytea)
+    RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.encode(pg_catalog.substr(
         pg_catalog.sha256(value), 1, 8), 'hex'))::pg_catalog.bit(64)::pg_catalog.int8 $$;
 
 -- The same in every database; NULL if a name is null or empty.  In SQL_ASCII convert_to() checks
 -- the bytes and leaves them as they are.
-CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text) RETURNS bytea
+CREATE OR REPLACE FUNCTION advisory._bytes(namespace text, name text)
+    RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN namespace OPERATOR(pg_catalog.<>) '' AND name OPERATOR(pg_catalog.<>) ''
                 THEN pg_catalog.convert_to(namespace, 'UTF8')
                      OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex')
                      OPERATOR(pg_catalog.||) pg_catalog.convert_to(name, 'UTF8') END $$;
 
-CREATE OR REPLACE FUNCTION advisory._no_key(namespace text, name text) RETURNS bigint
-    LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
-    PERFORM _check(namespace, 'namespace'), _check(name, 'name');
-    RETURN NULL; END $$;
-
-CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+-- The error of a name that has no key, because it is null or empty.
+CREATE OR REPLACE FUNCTION advisory._no_key(namespace text, name text)
+    RETURNS bigint
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM _check(namespace, 'namespace');
     PERFORM _check(name, 'name');
-    RETURN _hash(convert_to(name, 'UTF8')); END $$;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION advisory.key(name text)
+    RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    PERFORM _check(name, 'name');
+    RETURN _hash(convert_to(name, 'UTF8'));
+END $$;
 COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
 
-CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text)
+    RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
     RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)),
-                    advisory._no_key(namespace, name)); END $$;
+                    advisory._no_key(namespace, name));
+END $$;
 
 -- The slots of a semaphore have 16,384 keys in a row.  The first, slot 0, is the queue's lock.
 CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer)
-    RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+    RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
     RETURN coalesce(advisory._hash(advisory._bytes(namespace, name)
                                    OPERATOR(pg_catalog.||) pg_catalog.decode('00', 'hex'))
                     OPERATOR(pg_catalog.&) -16384 OPERATOR(pg_catalog.|) slot,
-                    advisory._no_key(namespace, name)); END $$;
+                    advisory._no_key(namespace, name));
+END $$;
 
 -- Taking a lock.
 
 -- A month has 30 days, as in comparisons.  (In 13, the epoch of a whole interval is not exact.)
-CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeric
+CREATE OR REPLACE FUNCTION advisory._microseconds(value interval)
+    RETURNS numeric
     LANGUAGE sql IMMUTABLE AS $$
     SELECT (extract(year FROM value) * 12 + extract(month FROM value))::numeric * 2592000000000
            + (extract(day FROM value) * 86400 + extract(hour FROM value) * 3600
@@ -227,76 +311,114 @@ CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeri
            + extract(microseconds FROM value)::numeric $$;
 
 -- In milliseconds, rounded up; NULL for ever.
-CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer
-    LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-    IF timeout IS NULL OR timeout = '0' THEN RETURN CASE WHEN timeout = '0' THEN 0 END; END IF;
-    PERFORM _require(timeout > '0', '22023', 'timeout must not be negative'),
-            _require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
-                     'A timeout can be at most 2147483647 milliseconds.',
-                     'To wait without a limit, pass NULL.');
-    RETURN ceil(_microseconds(timeout) / 1000); END $$;
+CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval)
+    RETURNS integer
+    LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF timeout IS NULL THEN
+        RETURN NULL;
+    ELSIF timeout = '0' THEN
+        RETURN 0;
+    ELSIF timeout < '0' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'timeout must not be negative';
+    ELSIF timeout > '2147483647 ms' THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = 'timeout is out of range',
+            DETAIL = 'A timeout can be at most 2147483647 milliseconds.',
+            HINT = 'To wait without a limit, pass NULL.';
+    END IF;
+    RETURN ceil(_microseconds(timeout) / 1000);
+END $$;
 
--- How long a wait may last in milliseconds; NULL for ever.
-CREATE OR REPLACE FUNCTION advisory._most(milliseconds integer) RETURNS integer
+-- How long a wait may last in milliseconds; NULL for ever.  The setting 0 means that, too.
+CREATE OR REPLACE FUNCTION advisory._most(milliseconds integer)
+    RETURNS integer
     LANGUAGE sql STABLE AS $$
     SELECT CASE milliseconds WHEN 0 THEN 0 ELSE least(milliseconds, nullif(
         _milliseconds(current_setting('lock_timeout')::interval), 0)) END $$;
 
 -- When a wait that begins now ends at the latest.
-CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz
-    LANGUAGE plpgsql AS $$ BEGIN
-    RETURN coalesce(clock_timestamp() + _most(milliseconds) * '1 ms'::interval, 'infinity'); END $$;
+CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer)
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN coalesce(clock_timestamp() + _most(milliseconds) * '1 ms'::interval, 'infinity');
+END $$;
 
 -- All advisory locks and waiters of this database whose key is a bigint.
 CREATE OR REPLACE VIEW advisory._keys AS
-    SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted FROM pg_locks
+    SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted
+    FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- Those of this session.  Without pg_database, since a full lock table has no room for its lock.
 CREATE OR REPLACE VIEW advisory._own AS
-    SELECT (classid::bigint << 32) | objid::bigint AS key, mode FROM pg_locks
+    SELECT (classid::bigint << 32) | objid::bigint AS key, mode
+    FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = pg_backend_pid() AND granted;
 
--- Is it held, by this session or by any, in that mode or in any?
+-- Is it held, by this session or by any?  By this session also: in that mode, or in any (NULL)?
 CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean,
-    is_shared boolean DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                                             is_shared boolean DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE plpgsql AS $$
+BEGIN
     PERFORM _check(key::text, 'key');
     IF NOT is_by_me THEN
         RETURN EXISTS (SELECT FROM _keys AS k WHERE k.key = _is_held.key AND granted);
     END IF;
     RETURN EXISTS (SELECT FROM _own AS o WHERE o.key = _is_held.key
-                       AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock')); END $$;
+                       AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock'));
+END $$;
 
 -- The built-in functions, chosen by mode and scope.
 CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
-    RETURNS boolean LANGUAGE sql AS $$
+    RETURNS boolean
+    LANGUAGE sql AS $$
     SELECT CASE WHEN is_xact AND is_shared THEN pg_try_advisory_xact_lock_shared(key)
                 WHEN is_xact THEN pg_try_advisory_xact_lock(key)
                 WHEN is_shared THEN pg_try_advisory_lock_shared(key)
                 ELSE pg_try_advisory_lock(key) END $$;
 
 CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, key bigint)
-    RETURNS void LANGUAGE sql AS $$
+    RETURNS void
+    LANGUAGE sql AS $$
     SELECT CASE WHEN is_xact AND is_shared THEN pg_advisory_xact_lock_shared(key)
                 WHEN is_xact THEN pg_advisory_xact_lock(key)
-                WHEN is_shared THEN pg_advisory_lock_shared(key) ELSE pg_advisory_lock(key) END $$;
+                WHEN is_shared THEN pg_advisory_lock_shared(key)
+                ELSE pg_advisory_lock(key) END $$;
 
 -- The built-in function's own warning does not bear the name.
-CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean
-    LANGUAGE plpgsql STRICT SET client_min_messages = error AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint)
+    RETURNS boolean
+    LANGUAGE plpgsql STRICT
+    SET client_min_messages = error AS $$
+BEGIN
     RETURN CASE WHEN is_shared THEN pg_catalog.pg_advisory_unlock_shared(key)
-                ELSE pg_catalog.pg_advisory_unlock(key) END; END $$;
+                ELSE pg_catalog.pg_advisory_unlock(key) END;
+END $$;
 
 -- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.
 -- Only a wait with a limit is a subtransaction.
 CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, key bigint,
-    milliseconds integer) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE setting text := current_setting('lock_timeout'); BEGIN
-    IF _try_once(is_shared, is_xact, key) THEN RETURN true; END IF;
+                                          milliseconds integer)
+    RETURNS boolean
+    LANGUAGE plpgsql AS $$
+DECLARE
+    setting text := current_setting('lock_timeout');
+BEGIN
+    IF _try_once(is_shared, is_xact, key) THEN
+        RETURN true;
+    END IF;
+
     milliseconds := _most(milliseconds);
-    IF milliseconds = 0 THEN RETURN false; END IF;
-    IF milliseconds IS NULL THEN PERFORM _wait(is_shared, is_xact, key); RETURN true; END IF;
+    IF milliseconds = 0 THEN
+        RETURN false;
+    ELSIF milliseconds IS NULL THEN
+        PERFORM _wait(is_shared, is_xact, key);
+        RETURN true;
+    END IF;
+
     BEGIN
         PERFORM set_config('lock_timeout', milliseconds::text, true);
         PERFORM _wait(is_shared, is_xact, key);
@@ -305,205 +427,370 @@ DECLARE setting text := current_setting('lock_timeout'); BEGIN
     EXCEPTION WHEN lock_not_available OR query_canceled THEN
         -- The lock can be granted at the very moment when the wait ends, and an error does not
         -- release it.  It was not held before: then nothing had to be waited for.
-        PERFORM _unlock_quietly(is_shared, key)
-        WHERE NOT is_xact AND _is_held(key, true, is_shared);
-        IF SQLSTATE = '57014' THEN RAISE; END IF;
+        IF NOT is_xact AND _is_held(key, true, is_shared) THEN
+            PERFORM _unlock_quietly(is_shared, key);
+        END IF;
+        IF SQLSTATE = '57014' THEN    -- query_canceled
+            RAISE;
+        END IF;
         RETURN false;
-    END; END $$;
+    END;
+END $$;
 
--- Who holds or awaits one of these keys, a line each.
-CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text
+-- Who holds or awaits one of these keys, a line each.  For a semaphore, slots says how many it has,
+-- and first_key is that of slot 0.
+CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer)
+    RETURNS text
     LANGUAGE sql STABLE AS $$
+    WITH semaphore AS (
+        -- Only those have further keys: there may be no next key.
+        SELECT CASE WHEN slots > 0 THEN first_key END AS base),
+    other AS (
+        SELECT k.pid, k.key, k.mode, k.granted, a.usename, a.application_name, a.state,
+               a.state_change, a.wait_event_type, w.key - first_key - 16000 AS wanted,
+               row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place
+        FROM _keys AS k
+        CROSS JOIN semaphore
+        LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
+        LEFT JOIN _keys AS w ON w.pid = k.pid AND w.key BETWEEN base + 16001 AND base + 16382
+        WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
+            AND k.pid IS DISTINCT FROM pg_backend_pid()),
+    described AS (
+        SELECT place, _printable(concat(
+            CASE WHEN pid IS NULL THEN 'A prepared transaction'
+                 ELSE format('Process %s of role "%s"', pid, usename) END,
+            ', application "' || nullif(application_name, '') || '",',
+            CASE WHEN slots IS NULL
+                 THEN format(' %s it in %s mode',
+                             CASE WHEN granted THEN 'holds' ELSE 'waits for' END,
+                             CASE mode WHEN 'ShareLock' THEN 'shared' ELSE 'exclusive' END)
+                 WHEN granted AND key > first_key THEN ' has slot ' || (key - first_key)
+                 ELSE ' waits for ' || coalesce(wanted || ' slots', 'a slot') END,
+            CASE WHEN granted
+                 THEN '; it is ' || CASE wait_event_type WHEN 'Lock' THEN 'waiting for a lock'
+                                         ELSE state END
+                      || ' since ' || state_change END,
+            '.')) AS line
+        FROM other)
     SELECT coalesce(
         string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
         || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5)
                 ELSE '' END,
         (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
-         FROM _keys, (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
-         WHERE key BETWEEN base + 1 AND base + slots AND granted), 'Nobody holds it any more.')
-    FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
-                 _printable(concat(
-                     CASE WHEN k.pid IS NULL THEN 'A prepared transaction'
-                          ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
-                     ', application "' || nullif(a.application_name, '') || '",',
-                     CASE WHEN slots IS NULL
-                          THEN format(' %s it in %s mode',
-                                      CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
-                                      CASE k.mode WHEN 'ShareLock' THEN 'shared'
-                                           ELSE 'exclusive' END)
-                          WHEN k.granted AND k.key > first_key
-                          THEN ' has slot ' || (k.key - first_key)
-                          ELSE ' waits for '
-                               || coalesce(w.key - first_key - 16000 || ' slots', 'a slot') END,
-                     CASE WHEN k.granted
-                          THEN '; it is ' || CASE a.wait_event_type WHEN 'Lock'
-                                                  THEN 'waiting for a lock' ELSE a.state END
-                               || ' since ' || a.state_change END, '.')) AS line
-          FROM _keys AS k
-          -- There may be no next key.
-          CROSS JOIN (SELECT CASE WHEN slots > 0 THEN first_key END) AS b (base)
-          LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
-          LEFT JOIN _keys AS w ON w.pid = k.pid AND w.key BETWEEN base + 16001 AND base + 16382
-          WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
-              AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other $$;
+         FROM _keys, semaphore
+         WHERE key BETWEEN base + 1 AND base + slots AND granted),
+        'Nobody holds it any more.')
+    FROM described $$;
 
 -- How long a call has waited that ends with error 55P03.
-CREATE OR REPLACE FUNCTION advisory._limit(timeout interval) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION advisory._limit(timeout interval)
+    RETURNS text
+    LANGUAGE sql STABLE AS $$
     SELECT CASE most WHEN 0 THEN 'without waiting'
-                ELSE concat('within ', CASE WHEN most IS DISTINCT FROM given
-                                            THEN 'lock_timeout of ' END,
+                ELSE concat('within ',
+                            CASE WHEN most IS DISTINCT FROM given THEN 'lock_timeout of ' END,
                             CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s'
                                  ELSE most || ' ms' END) END
     FROM (SELECT _milliseconds(timeout)) AS g (given), LATERAL (SELECT _most(given)) AS m (most) $$;
 
 -- Error 55P03.  For a semaphore, slots says how many it has, and key is that of slot 0.
 CREATE OR REPLACE FUNCTION advisory._raise_not_available(namespace text, name text, key bigint,
-    slots integer, wanted integer, timeout interval) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE holder record; first_key bigint := key + (slots IS NOT NULL)::integer; BEGIN
+                                                         slots integer, wanted integer,
+                                                         timeout interval)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    first_key bigint := key + (slots IS NOT NULL)::integer;
+    holder record;
+    hint text;
+BEGIN
     SELECT k.pid, wait_event_type = 'Lock' AS is_waiting INTO holder
     FROM _keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
     WHERE k.key BETWEEN first_key AND _raise_not_available.key + coalesce(slots, 0)
-        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid() ORDER BY k.key, k.pid LIMIT 1;
+        AND granted AND k.pid IS DISTINCT FROM pg_backend_pid()
+    ORDER BY k.key, k.pid
+    LIMIT 1;
+    IF holder.is_waiting THEN
+        hint := 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
+    ELSIF FOUND AND holder.pid IS NULL THEN
+        hint := 'To see the prepared transaction that holds it: '
+                'SELECT * FROM pg_catalog.pg_prepared_xacts.';
+    ELSE
+        -- A name that cannot be shown is not named: then only a lock can be given, by its key.
+        hint := concat(
+            'To see what others wait for: SELECT * FROM advisory.blockers.',
+            ' To end that session: SELECT advisory.terminate_holder'
+            || CASE WHEN _display(namespace, name) = namespace || '/' || name
+                    THEN format('(%L, %L', namespace, name)
+                    WHEN slots IS NULL THEN format('_key(%s', key) END
+            || format(', %s, kind => %L).', holder.pid,
+                      CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END));
+    END IF;
+
     RAISE EXCEPTION 'could not obtain % "%" %',
         CASE WHEN slots IS NULL THEN 'advisory lock'
-             WHEN wanted = 1 THEN 'a slot of semaphore' ELSE wanted || ' slots of semaphore' END,
+             WHEN wanted = 1 THEN 'a slot of semaphore'
+             ELSE wanted || ' slots of semaphore' END,
         _display(namespace, coalesce(name, key::text)), _limit(timeout)
-        USING ERRCODE = 'lock_not_available', DETAIL = _holders(key, slots),
-            HINT = CASE
-                WHEN holder.is_waiting
-                THEN 'To see who waits for whom: SELECT * FROM advisory.wait_tree().'
-                WHEN FOUND AND holder.pid IS NULL
-                THEN 'To see the prepared transaction that holds it: '
-                     'SELECT * FROM pg_catalog.pg_prepared_xacts.'
-                ELSE concat(
-                    'To see what others wait for: SELECT * FROM advisory.blockers.',
-                    ' To end that session: SELECT advisory.terminate_holder'
-                    || CASE WHEN _display(namespace, name) = namespace || '/' || name
-                            THEN format('(%L, %L', namespace, name)
-                            WHEN slots IS NULL THEN format('_key(%s', key) END
-                    || format(', %s, kind => %L).', holder.pid,
-                              CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END)) END,
-            SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text); END $$;
+        USING ERRCODE = 'lock_not_available', DETAIL = _holders(key, slots), HINT = hint,
+            SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text);
+END $$;
 
 -- If the lock is not free, or an argument is wrong.  By key, namespace is null, name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
-    namespace text, name text, key bigint, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$ BEGIN
-    PERFORM _check(key::text, 'key'), _check(coalesce(namespace, name, 'no label'), 'label');
-    IF _take(is_shared, is_xact, key, _milliseconds(timeout)) THEN RETURN true; END IF;
-    PERFORM _raise_not_available(namespace, name, key, NULL, 1, timeout) WHERE must;
-    RETURN false; END $$;
+                                          namespace text, name text, key bigint, timeout interval)
+    RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+    IF namespace IS NULL THEN    -- A name was checked when its key was made.
+        PERFORM _check(key::text, 'key');
+        PERFORM _check(coalesce(name, 'no label'), 'label');
+    END IF;
+    IF _take(is_shared, is_xact, key, _milliseconds(timeout)) THEN
+        RETURN true;
+    END IF;
+    IF must THEN
+        PERFORM _raise_not_available(namespace, name, key, NULL, 1, timeout);
+    END IF;
+    RETURN false;
+END $$;
 
 -- Release.
 
 -- What the public functions call if there was nothing to release.
 CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text,
-    key bigint) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$ BEGIN
+                                            key bigint)
+    RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
     PERFORM _check(key::text, 'key');
     RAISE WARNING 'you don''t own a lock of type % on "%"',
         CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
         _display(namespace, coalesce(name, key::text));
-    RETURN false; END $$;
+    RETURN false;
+END $$;
 
 -- Every session-level hold of each lock in the list.
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean)
-    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ DECLARE hold record; released integer := 0;
+    RETURNS integer
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
     keys bigint[] := ARRAY(SELECT advisory.key(namespace, element)
-                           FROM unnest(_check_list(namespace, names, 'name')) AS element); BEGIN
-    FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM _own WHERE key = ANY (keys)
+                           FROM unnest(_check_list(namespace, names, 'name')) AS element);
+    hold record;
+    released integer := 0;
+BEGIN
+    FOR hold IN
+        SELECT key, mode = 'ShareLock' AS is_shared FROM _own WHERE key = ANY (keys)
     LOOP
+        -- What stays when nothing more can be released is held by the transaction.
         WHILE _is_held(hold.key, true, hold.is_shared)
               AND _unlock_quietly(hold.is_shared, hold.key) LOOP
             released := released + 1;
         END LOOP;
     END LOOP;
+
     -- In a finally block nobody would notice that an untyped list became one name, in any form that
     -- drivers send.  A comma beside a space is in ordinary names.
-    PERFORM _require(is_list OR released > 0 OR names[1] !~ '^({.+}|\[.+\])$|[^ ],[^ ]'
-                     OR _is_held(keys[1], true),
-        '22023',
-        'this session does not hold an advisory lock of that name, which looks like a list', NULL,
-        'To release a list of locks, cast it: unlock_all(namespace, list::text[]).');
-    RETURN released; END $$;
+    IF NOT is_list AND released = 0 AND names[1] ~ '^({.+}|\[.+\])$|[^ ],[^ ]'
+       AND NOT _is_held(keys[1], true) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'this session does not hold an advisory lock of that name, which looks like '
+                      'a list',
+            HINT = 'To release a list of locks, cast it: unlock_all(namespace, list::text[]).';
+    END IF;
+    RETURN released;
+END $$;
 
 -- Several locks at once.
 
 -- Take all of them, in the order of their keys, or none.
 CREATE OR REPLACE FUNCTION advisory._take_all(must boolean, is_xact boolean, namespace text,
-    names text[], timeout interval) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE most integer := _milliseconds(timeout); deadline timestamptz := _deadline(most);
-    taken bigint[] := '{}'; one record; busy text; BEGIN
-    FOR one IN SELECT DISTINCT ON (key) key, element
-               FROM unnest(_check_list(namespace, names, 'name')) AS element,
-                    advisory.key(namespace, element) AS key ORDER BY key
+                                              names text[], timeout interval)
+    RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    most integer := _milliseconds(timeout);
+    deadline timestamptz := _deadline(most);
+    one record;
+    busy text;
+    taken bigint[] := '{}';
+BEGIN
+    FOR one IN
+        SELECT DISTINCT ON (key) key, element
+        FROM unnest(_check_list(namespace, names, 'name')) AS element,
+             advisory.key(namespace, element) AS key
+        ORDER BY key
     LOOP
         IF isfinite(deadline) THEN
             most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0);
         END IF;
         busy := one.element;
         EXIT WHEN NOT _take(false, is_xact, one.key, most);
-        taken := taken || one.key; busy := NULL;
+        taken := taken || one.key;
+        busy := NULL;
     END LOOP;
-    PERFORM _require(busy IS NULL, '55P03', 'busy');
+
+    IF busy IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'busy';    -- To the handler below.
+    END IF;
     RETURN true;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     -- The end of this block has released the transaction-level ones.
-    PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
-    IF busy IS NULL OR SQLSTATE <> '55P03' THEN RAISE; END IF;
-    PERFORM _raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout)
-    WHERE must;
-    RETURN false; END $$;
+    IF NOT is_xact THEN
+        PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key;
+    END IF;
+    IF busy IS NULL OR SQLSTATE <> '55P03' THEN
+        RAISE;
+    END IF;
+    IF must THEN
+        PERFORM _raise_not_available(
+            namespace, busy, advisory.key(namespace, busy), NULL, 1, timeout);
+    END IF;
+    RETURN false;
+END $$;
 
 -- Semaphores.
 
-CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void
-    LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM _check(slot::text, what), _require(slot BETWEEN 1 AND 16000, '22023',
-                                               what || ' must be between 1 and 16000'); END $$;
+CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM _check(slot::text, what);
+    IF slot NOT BETWEEN 1 AND 16000 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = what || ' must be between 1 and 16000';
+    END IF;
+END $$;
 
 -- So many slots that nobody has, this session included, all or none (NULL).  base is the key of
 -- slot 0.  Nobody overtakes those who wait: the first of them holds the lock of slot 0, the queue.
 -- Whoever takes several at once holds that of 16383, and for a moment slots that it may not keep.
 CREATE OR REPLACE FUNCTION advisory._take_slots(is_xact boolean, base bigint, slots integer,
-    wanted integer) RETURNS integer[] LANGUAGE plpgsql AS $$
-DECLARE is_awaited boolean; is_moving boolean; free integer[]; slot integer; taken integer[]; BEGIN
+                                                wanted integer)
+    RETURNS integer[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    is_awaited boolean;
+    is_moving boolean;
+    free integer[];
+    slot integer;
+    taken integer[];
+BEGIN
     FOR attempt IN 1 .. 100 LOOP
         -- One look: all this was true at one moment.  (SELECT slots): one plan for all numbers.
         WITH held AS MATERIALIZED (
-            SELECT (key - base)::integer AS slot FROM _keys
+            SELECT (key - base)::integer AS slot
+            FROM _keys
             WHERE key BETWEEN base AND base + 16383 AND granted
                 AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid()))
         SELECT 0 IN (SELECT h.slot FROM held AS h), 16383 IN (SELECT h.slot FROM held AS h),
-               ARRAY(SELECT s FROM generate_series(1, (SELECT slots)) AS s
-                     WHERE s NOT IN (SELECT h.slot FROM held AS h) ORDER BY s)
+               ARRAY(SELECT s
+                     FROM generate_series(1, (SELECT slots)) AS s
+                     WHERE s NOT IN (SELECT h.slot FROM held AS h)
+                     ORDER BY s)
         INTO is_awaited, is_moving, free;
+
         taken := '{}';
         EXIT WHEN is_awaited;
-        FOREACH slot IN ARRAY CASE WHEN cardinality(free) >= wanted THEN free ELSE '{}' END LOOP
-            IF _try_once(false, is_xact, base + slot) THEN taken := taken || slot; END IF;
-            IF cardinality(taken) = wanted THEN RETURN taken; END IF;
-        END LOOP;
+        IF cardinality(free) >= wanted THEN
+            FOREACH slot IN ARRAY free LOOP
+                IF _try_once(false, is_xact, base + slot) THEN
+                    taken := taken || slot;
+                END IF;
+                IF cardinality(taken) = wanted THEN
+                    RETURN taken;
+                END IF;
+            END LOOP;
+        END IF;
+
+        -- Others were faster.  Those that move may give some back in a moment.
         PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
         EXIT WHEN cardinality(free) < wanted AND NOT is_moving;
-        PERFORM pg_sleep(0.001) WHERE is_moving;
+        IF is_moving THEN
+            PERFORM pg_sleep(0.001);
+        END IF;
     END LOOP;
-    RETURN NULL; END $$;
+    RETURN NULL;
+END $$;
+
+-- The slots, by way of a lock that only one session can have: base, the queue, or base + 16383.
+-- They are session-level, and NULL if they are not free in time.  mine are the keys of slots that
+-- this session has already.
+CREATE OR REPLACE FUNCTION advisory._take_slots_through(gate bigint, base bigint, slots integer,
+                                                        wanted integer, most integer,
+                                                        deadline timestamptz, mine bigint[])
+    RETURNS integer[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
+    taken integer[];
+BEGIN
+    IF gate = base THEN
+        IF wanted BETWEEN 2 AND 382 THEN
+            -- This tells others how many slots it waits for.
+            PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted);
+        END IF;
+        IF NOT _take(false, true, base, most) THEN
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+        END IF;
+    ELSE
+        -- No lock_timeout here: the server would drop a cancel that comes together with it.
+        FOR attempt IN 1 .. 100 LOOP
+            EXIT WHEN pg_try_advisory_xact_lock(gate);
+            IF attempt = 100 THEN
+                RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+            END IF;
+            PERFORM pg_sleep(0.001);
+        END LOOP;
+    END IF;
+
+    LOOP
+        -- To try some locks costs less than a look at pg_locks.
+        IF wanted = 1 AND slots <= 100 THEN
+            taken := (SELECT ARRAY[s]
+                      FROM generate_series(1, (SELECT slots)) AS s
+                      WHERE CASE WHEN base + s <> ALL (mine)
+                                 THEN pg_try_advisory_lock(base + s) END
+                      LIMIT 1);
+        ELSE
+            taken := _take_slots(false, base, slots, wanted);
+        END IF;
+        EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
+        PERFORM pg_sleep(pause);
+        pause := least(pause * 1.05, 0.01);
+    END LOOP;
+    RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'leave the queue';
+EXCEPTION WHEN lock_not_available THEN
+    -- This has released the lock of the queue, whatever has happened.
+    RETURN taken;
+END $$;
 
 -- So many slots, or, if they are not free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text,
-    name text, slots integer, wanted integer, timeout interval)
-    RETURNS integer[] LANGUAGE plpgsql COST 1000 AS $$
-DECLARE base bigint := _slot_key(namespace, name, 0); most integer := _milliseconds(timeout);
-    deadline timestamptz; taken integer[]; mine bigint[]; gate bigint;
-    pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
+                                             name text, slots integer, wanted integer,
+                                             timeout interval)
+    RETURNS integer[]
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);
+    most integer := _milliseconds(timeout);
+    deadline timestamptz;
+    gate bigint;
+    mine bigint[];
+    taken integer[];
 BEGIN
     IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
-        PERFORM _check_slot(slots, 'slots'), _check(wanted::text, 'wanted'),
-                _require(false, '22023', 'wanted must be between 1 and ' || slots);
+        PERFORM _check_slot(slots, 'slots');
+        PERFORM _check(wanted::text, 'wanted');
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'wanted must be between 1 and ' || slots;
     ELSIF wanted = 1 THEN
         taken := _take_slots(is_xact, base, slots, 1);
-        IF taken IS NOT NULL THEN RETURN taken; END IF;
+        IF taken IS NOT NULL THEN
+            RETURN taken;
+        END IF;
     END IF;
+
     deadline := _deadline(most);
     -- Several are taken at once by one session after the other.
     FOREACH gate IN ARRAY CASE WHEN wanted > 1 THEN ARRAY[base + 16383] ELSE '{}' END
@@ -512,58 +799,49 @@ BEGIN
         EXIT WHEN taken IS NOT NULL;
         mine := ARRAY(SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + slots);
         BEGIN
-            BEGIN
-                -- This tells others how many slots it waits for.
-                PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted)
-                WHERE gate = base AND wanted BETWEEN 2 AND 382;
-                -- No lock_timeout here: the server would drop a cancel that comes together with it.
-                FOR attempt IN 1 .. CASE gate WHEN base THEN 0 ELSE 100 END LOOP
-                    EXIT WHEN pg_try_advisory_xact_lock(gate);
-                    PERFORM _require(attempt < 100, '55P03', 'too late'), pg_sleep(0.001);
-                END LOOP;
-                PERFORM _require(gate <> base OR _take(false, true, base, most),
-                                 '55P03', 'too late');
-                LOOP
-                    -- To try some locks costs less than a look at pg_locks.
-                    IF wanted = 1 AND slots <= 100 THEN
-                        taken := (SELECT ARRAY[s] FROM generate_series(1, (SELECT slots)) AS s
-                                  WHERE CASE WHEN base + s <> ALL (mine)
-                                             THEN pg_try_advisory_lock(base + s) END LIMIT 1);
-                    ELSE
-                        taken := _take_slots(false, base, slots, wanted);
-                    END IF;
-                    EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
-                    PERFORM pg_sleep(pause);
-                    pause := least(pause * 1.05, 0.01);
-                END LOOP;
-                PERFORM _require(false, '55P03', 'leave the queue');
-            EXCEPTION WHEN lock_not_available THEN
-                NULL;    -- This releases the lock of the queue, whatever has happened.
-            END;
-            PERFORM pg_advisory_xact_lock(base + s), pg_advisory_unlock(base + s)
-            FROM unnest(taken) AS s WHERE is_xact;
+            taken := _take_slots_through(gate, base, slots, wanted, most, deadline, mine);
+            -- They were taken in a block that had to fail, so they are session-level until here.
+            IF is_xact THEN
+                PERFORM pg_advisory_xact_lock(base + s) FROM unnest(taken) AS s;
+                PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
+            END IF;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
             -- A cancel can come when slots are taken, and taken does not say so yet.
-            PERFORM pg_advisory_unlock(key) FROM _own
+            PERFORM pg_advisory_unlock(key)
+            FROM _own
             WHERE key BETWEEN base + 1 AND base + slots AND key <> ALL (mine);
             RAISE;
         END;
     END LOOP;
-    PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout)
-    WHERE must AND taken IS NULL;
-    RETURN taken; END $$;
+
+    IF must AND taken IS NULL THEN
+        PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout);
+    END IF;
+    RETURN taken;
+END $$;
 
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
-    is_for_slots boolean, slots integer, wanted integer)
-    RETURNS TABLE (taken text, slot integer) LANGUAGE plpgsql AS $$
-DECLARE keys bigint[] := '{}'; BEGIN
+                                             is_for_slots boolean, slots integer, wanted integer)
+    RETURNS TABLE (taken text, slot integer)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    keys bigint[] := '{}';
+BEGIN
     names := _check_list(namespace, names, 'name');
-    PERFORM _check_slot(slots, 'slots') WHERE is_for_slots;
-    PERFORM _check(wanted::text, 'wanted'),
-            _require(wanted >= 1, '22023', 'wanted must be at least 1');
-    FOR taken IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place)
-                 GROUP BY element ORDER BY min(place)
+    IF is_for_slots THEN
+        PERFORM _check_slot(slots, 'slots');
+    END IF;
+    PERFORM _check(wanted::text, 'wanted');
+    IF wanted < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'wanted must be at least 1';
+    END IF;
+
+    FOR taken IN
+        SELECT element
+        FROM unnest(names) WITH ORDINALITY AS list (element, place)
+        GROUP BY element
+        ORDER BY min(place)
     LOOP
         EXIT WHEN cardinality(keys) = wanted;
         slot := CASE WHEN is_for_slots
@@ -575,58 +853,89 @@ DECLARE keys bigint[] := '{}'; BEGIN
         RETURN NEXT;
     END LOOP;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
-    PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
-    RAISE; END $$;
+    IF NOT is_xact THEN
+        PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key;
+    END IF;
+    RAISE;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
-    IF slot NOT BETWEEN 1 AND 16000 THEN PERFORM _check_slot(slot, 'slot'); END IF;
+    RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);
+    is_released boolean;
+BEGIN
+    IF slot NOT BETWEEN 1 AND 16000 THEN
+        PERFORM _check_slot(slot, 'slot');
+    END IF;
     IF slot IS NOT NULL THEN
         is_released := _unlock_quietly(false, base + slot);
     ELSE
         is_released := EXISTS (
-            SELECT FROM (SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + 16000
-                         ORDER BY key DESC OFFSET 0) AS own     -- So it tries one after the other.
+            SELECT FROM (SELECT key
+                         FROM _own
+                         WHERE key BETWEEN base + 1 AND base + 16000
+                         ORDER BY key DESC
+                         OFFSET 0) AS own    -- So it tries one after the other.
             WHERE _unlock_quietly(false, key));
     END IF;
-    IF is_released THEN RETURN true; END IF;
+    IF is_released THEN
+        RETURN true;
+    END IF;
     RAISE WARNING 'you don''t own % semaphore "%"',
         coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
-    RETURN false; END $$;
+    RETURN false;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
-    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ BEGIN
-    PERFORM _slot_key(namespace, name, 0), _check(slots::text, 'slots');
+    RETURNS integer
+    LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+    PERFORM _slot_key(namespace, name, 0);    -- Checks the name.
+    PERFORM _check(slots::text, 'slots');
     PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
     RETURN (SELECT count(*) FROM unnest(slots) AS slot
-            WHERE advisory.release(namespace, name, slot)); END $$;
+            WHERE advisory.release(namespace, name, slot));
+END $$;
 
 -- Waiting without a snapshot.
 
 -- Sleeps between two looks, and returns the next pause, NULL if it is too late.  The first is null.
 CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz,
-    instead text) RETURNS double precision LANGUAGE plpgsql AS $$ BEGIN
+                                           instead text)
+    RETURNS double precision
+    LANGUAGE plpgsql AS $$
+BEGIN
     IF seconds IS NULL THEN
-        PERFORM _require(pg_current_xact_id_if_assigned() IS NULL, '25001',
-            'advisory.await_*() cannot wait without a snapshot here',
-            'The transaction has written.',
-            format('Call it outside of a transaction block, or use %s.', instead));
+        IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = '25001',
+                MESSAGE = 'advisory.await_*() cannot wait without a snapshot here',
+                DETAIL = 'The transaction has written.',
+                HINT = format('Call it outside of a transaction block, or use %s.', instead);
+        END IF;
         RETURN 0.001;
     END IF;
     PERFORM pg_sleep(CASE WHEN NOT isfinite(deadline) THEN seconds
                           ELSE least(seconds, extract(epoch FROM deadline - clock_timestamp()))
                      END);
-    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END; END $$;
+    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
+END $$;
 
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
-    key bigint, slots integer, timeout interval, INOUT slot integer) LANGUAGE plpgsql AS $$
-DECLARE pause double precision;
-    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout)); BEGIN
-    PERFORM advisory._check(key::pg_catalog.text, 'key'),
-            advisory._check(coalesce(namespace, name, 'no label'), 'label');
-    PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
+                                            key bigint, slots integer, timeout interval,
+                                            INOUT slot integer)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
+    pause double precision;
+BEGIN
+    PERFORM advisory._check(key::pg_catalog.text, 'key');
+    PERFORM advisory._check(coalesce(namespace, name, 'no label'), 'label');
+    IF is_shared IS NULL THEN
+        PERFORM advisory._check_slot(slots, 'slots');
+    END IF;
     pause := advisory._pause(NULL, deadline, 'advisory.lock() or advisory.acquire()');
     LOOP
         COMMIT;    -- Each ends the snapshot.
@@ -635,10 +944,12 @@ DECLARE pause double precision;
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0')
                      THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
-        PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
-        WHERE pause IS NULL;
+        IF pause IS NULL THEN
+            PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout);
+        END IF;
         pause := advisory._pause(pause, deadline, NULL);
-    END LOOP; END $$;
+    END LOOP;
+END $$;
 
 -- Requests.
 
@@ -652,51 +963,91 @@ DECLARE pause double precision;
 -- that is finished.  result: the window, or for run the time of the claim; when a lease expires.
 -- NULL if there is none; then reason says why, and free_at when a lease can be taken.
 CREATE OR REPLACE VIEW advisory._request AS
-    SELECT NULL::oid AS asked_by, NULL::text AS what, NULL::text AS namespace, NULL::text AS name,
-           NULL::interval AS length, NULL::bigint AS token, NULL::timestamptz AS at,
-           NULL::text AS time_zone, NULL::text AS owner, NULL::interval AS lock_delay,
-           NULL::boolean AS is_answered, NULL::timestamptz AS result,
-           NULL::timestamptz AS free_at, NULL::text AS reason;
+    SELECT NULL::oid AS asked_by,
+           NULL::text AS what,
+           NULL::text AS namespace,
+           NULL::text AS name,
+           NULL::interval AS length,
+           NULL::bigint AS token,
+           NULL::timestamptz AS at,
+           NULL::text AS time_zone,
+           NULL::text AS owner,
+           NULL::interval AS lock_delay,
+           NULL::boolean AS is_answered,
+           NULL::timestamptz AS result,
+           NULL::timestamptz AS free_at,
+           NULL::text AS reason;
 
-CREATE OR REPLACE FUNCTION advisory._sign_request() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._sign_request()
+    RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
     NEW.asked_by := quote_ident(current_user)::regrole;
-    RETURN NEW; END $$;
+    RETURN NEW;
+END $$;
 
-CREATE OR REPLACE FUNCTION advisory._serve_request() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._serve_request()
+    RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
     -- Whoever attached it to a table of his own could say that he is somebody else.
-    PERFORM _require(TG_RELID = 'advisory._request'::regclass, '39P01',
-                     'this trigger function must be fired by advisory._request');
+    IF TG_RELID <> 'advisory._request'::regclass THEN
+        RAISE EXCEPTION USING ERRCODE = '39P01',
+            MESSAGE = 'this trigger function must be fired by advisory._request';
+    END IF;
+
     NEW := CASE WHEN NEW.what ~ '^(claim|run)(_apart)?$' THEN _claim_window(NEW)
                 WHEN NEW.what = 'finish' THEN _end_claim(NEW)
-                WHEN NEW.what = 'take' THEN _take_lease(NEW) ELSE _use_lease(NEW) END;
+                WHEN NEW.what = 'take' THEN _take_lease(NEW)
+                ELSE _use_lease(NEW) END;
     NEW.is_answered := true;
+
     -- Nothing may be done before it is on disk.
-    PERFORM set_config('synchronous_commit', 'on', true)
-    WHERE NEW.what ~ '^(run|take|renew)' AND NEW.result IS NOT NULL
-        AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
-    RETURN NEW; END $$;
+    IF NEW.what ~ '^(run|take|renew)' AND NEW.result IS NOT NULL
+       AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    RETURN NEW;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name text,
-    length interval DEFAULT NULL, token bigint DEFAULT NULL, at timestamptz DEFAULT NULL,
-    time_zone text DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT NULL)
-    RETURNS advisory._request LANGUAGE plpgsql COST 1000 AS $$ DECLARE answer _request; BEGIN
+                                             length interval DEFAULT NULL,
+                                             token bigint DEFAULT NULL,
+                                             at timestamptz DEFAULT NULL,
+                                             time_zone text DEFAULT NULL,
+                                             owner text DEFAULT NULL,
+                                             lock_delay interval DEFAULT NULL)
+    RETURNS advisory._request
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    answer _request;
+BEGIN
     INSERT INTO _request AS r
         VALUES (NULL, what, namespace, name, length, token, at, time_zone, owner, lock_delay)
         RETURNING r.* INTO answer;
-    PERFORM _require(answer.is_answered IS NOT NULL, '55000',
-        'claims and leases are not there while session_replication_role is replica');
-    RETURN answer; END $$;
+    IF answer.is_answered IS NULL THEN    -- The triggers have not fired.
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = 'claims and leases are not there while session_replication_role is replica';
+    END IF;
+    RETURN answer;
+END $$;
 
 -- The server that writes a row, with its standbys; 0 where a service does not tell.
-CREATE OR REPLACE FUNCTION advisory._system() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._system()
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
     RETURN (SELECT system_identifier FROM pg_control_system());
-EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN RETURN 0; END $$;
+EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+    RETURN 0;
+END $$;
 
 -- The role that a row means.  On the server that wrote it its OID, which a rename keeps, and which
 -- another role of that name does not get; on another one, after a restored dump, its name.
 CREATE OR REPLACE FUNCTION advisory._role_here(role oid, role_name name, system bigint)
-    RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
+    RETURNS oid
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT CASE
         WHEN system = 0
         THEN (SELECT r.oid FROM pg_roles AS r WHERE r.oid = role AND r.rolname = role_name)
@@ -705,9 +1056,12 @@ CREATE OR REPLACE FUNCTION advisory._role_here(role oid, role_name name, system 
 
 -- Has a role the rights of the role that a row means?  If that is missing, only a superuser has.
 CREATE OR REPLACE FUNCTION advisory._has_role(member name, role oid, role_name name, system bigint,
-    how text) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp
-    AS $$ SELECT coalesce(pg_has_role(member, _role_here(role, role_name, system), how),
-                          (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = member)) $$;
+                                              how text)
+    RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT coalesce(pg_has_role(member, _role_here(role, role_name, system), how),
+                    (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = member)) $$;
 
 -- Tokens and fences.
 
@@ -720,18 +1074,34 @@ CREATE SEQUENCE IF NOT EXISTS advisory._server MINVALUE 0 START 0;
 
 CREATE SEQUENCE IF NOT EXISTS advisory._server_began MINVALUE 0 START 0;
 
+-- The timeline, and of what cluster and database it is; 1 and 0 where a service does not tell them.
+CREATE OR REPLACE FUNCTION advisory._timeline(OUT timeline bigint, OUT system bigint)
+    LANGUAGE plpgsql AS $$
+BEGIN
+    timeline := 1;
+    system := 0;
+    timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
+    system := (SELECT (system_identifier # (d.oid::bigint << 5)) & 137438953471
+               FROM pg_control_system(), pg_database AS d
+               WHERE datname = current_database());
+EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+    NULL;    -- What was told before stays.
+END $$;
+
 -- This server: a restart or a promotion makes it another one.  On a later timeline the era grows by
 -- as much as the timeline, so it does not matter if a failover lost the cells; in another cluster,
 -- after pg_upgrade or a restored dump, by the timeline.  If somebody else has written the cells, as
 -- logical replication of all sequences does, it does not fall below that of any lease or fence.
 CREATE OR REPLACE FUNCTION advisory._here(OUT server bigint, OUT began timestamptz, OUT era bigint)
     LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE known bigint := (SELECT last_value FROM _server);    -- Before the others.
+DECLARE
+    known bigint := (SELECT last_value FROM _server);    -- Before the others.
     last bigint := (SELECT last_value FROM _era);
     lowest bigint := (SELECT seqstart FROM pg_sequence WHERE seqrelid = 'advisory._era'::regclass);
-    can_write boolean := current_setting('transaction_read_only') = 'off';
-    timeline bigint := 1; system bigint := 0;    -- Where a service does not tell them.
     known_began bigint := (SELECT last_value FROM _server_began);
+    can_write boolean := current_setting('transaction_read_only') = 'off';
+    timeline bigint;
+    system bigint;
 BEGIN
     server := extract(epoch FROM pg_postmaster_start_time()) * 1000000;
     era := last >> 50;
@@ -740,115 +1110,191 @@ BEGIN
         server := known;    -- A standby shows leases as the primary does.
         RETURN;
     END IF;
+
     began := clock_timestamp();
-    BEGIN
-        timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
-        system := (SELECT (system_identifier # (d.oid::bigint << 5)) & 137438953471
-                   FROM pg_control_system(), pg_database AS d WHERE datname = current_database());
-    EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN NULL; END;
+    SELECT t.timeline, t.system INTO timeline, system FROM _timeline() AS t;
     BEGIN
         -- Sequences can be set in no order but this one.  The end of the block unlocks them.
-        IF can_write THEN LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE; END IF;
+        IF can_write THEN
+            LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
+        END IF;
         last := (SELECT last_value FROM _era);
         era := (last >> 50) + timeline
                - CASE WHEN last & 137438953471 = system AND (last >> 37) & 8191 <= timeline
                       THEN (last >> 37) & 8191 ELSE 0 END;
         -- An older file let every role check a token that would use up all eras.
-        era := greatest(era, lowest, (SELECT max(token) >> 50 FROM (
-            SELECT token FROM fences UNION ALL SELECT token FROM _leases) AS given
+        era := greatest(era, lowest, (
+            SELECT max(token) >> 50
+            FROM (SELECT token FROM fences UNION ALL SELECT token FROM _leases) AS given
             WHERE token >> 50 < 4096));
-        PERFORM _require(era < 8192, '2200H', 'there are no tokens left');
-        PERFORM setval('advisory._server_began',
-                       ceil(extract(epoch FROM began) * 1000)::bigint << 13 | era),
-                setval('advisory._era', (era << 50) | (timeline << 37) | system),
-                setval('advisory._server', server) WHERE can_write;
-        RAISE EXCEPTION 'done';
-    EXCEPTION WHEN raise_exception THEN NULL; END; END $$;
+        IF era >= 8192 THEN
+            RAISE EXCEPTION USING ERRCODE = '2200H', MESSAGE = 'there are no tokens left';
+        END IF;
 
-CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn) RETURNS bigint LANGUAGE sql AS $$
+        IF can_write THEN
+            PERFORM setval('advisory._server_began',
+                           ceil(extract(epoch FROM began) * 1000)::bigint << 13 | era);
+            PERFORM setval('advisory._era', (era << 50) | (timeline << 37) | system);
+            PERFORM setval('advisory._server', server);
+        END IF;
+        RAISE EXCEPTION 'done';
+    EXCEPTION WHEN raise_exception THEN
+        NULL;
+    END;
+END $$;
+
+CREATE OR REPLACE FUNCTION advisory._make_token(place pg_lsn)
+    RETURNS bigint
+    LANGUAGE sql AS $$
     SELECT (era << 50) | div(place - '0/0', 8)::bigint FROM _here() $$;
 
 -- For a lock or slot that this session holds, given by its key or its name.  The record is on disk
 -- when the call returns: else a crash could make the same token again, with another holder.
 CREATE OR REPLACE FUNCTION advisory._token(is_slot boolean, namespace text, name text, key bigint,
-    slot integer) RETURNS bigint LANGUAGE plpgsql COST 1000 AS $$ DECLARE place pg_lsn; BEGIN
-    PERFORM _require(current_setting('server_version_num')::integer >= 170000, '0A000',
-        'advisory.token() needs PostgreSQL 17 or later',
-        'Before, SQL cannot write a token to disk before COMMIT, so after a crash or failover '
-        'tokens could repeat or fall. So could those of a sequence.',
-        'Take a lease: it has a token. Or write in one transaction under advisory.xact_lock(), '
-        'or claim windows with advisory.claim().');
-    PERFORM _check_slot(slot, 'slot') WHERE is_slot;
-    key := CASE WHEN is_slot THEN _slot_key(namespace, name, slot)
-                WHEN is_slot IS NOT NULL THEN advisory.key(namespace, name) ELSE key END;
-    PERFORM _check(key::text, 'key'),
-            _require(NOT pg_is_in_recovery(), '25006',
-                     'cannot execute advisory.token() during recovery'),
-            _require(_is_held(key, true, false), '55000',
-                format(CASE WHEN is_slot
-                            THEN 'this session does not have slot %2$s of semaphore "%1$s"'
-                            ELSE 'this session does not hold advisory lock "%s" in exclusive mode'
-                            END, _display(namespace, coalesce(name, key::text)), slot),
-            'A session can get a token only for a lock or slot that it holds in exclusive mode.');
+                                           slot integer)
+    RETURNS bigint
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    place pg_lsn;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = 'advisory.token() needs PostgreSQL 17 or later',
+            DETAIL = 'Before, SQL cannot write a token to disk before COMMIT, so after a crash or '
+                     'failover tokens could repeat or fall. So could those of a sequence.',
+            HINT = 'Take a lease: it has a token. Or write in one transaction under '
+                   'advisory.xact_lock(), or claim windows with advisory.claim().';
+    END IF;
+    IF is_slot THEN
+        PERFORM _check_slot(slot, 'slot');
+        key := _slot_key(namespace, name, slot);
+    ELSIF is_slot IS NOT NULL THEN
+        key := advisory.key(namespace, name);
+    END IF;
+    PERFORM _check(key::text, 'key');
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION USING ERRCODE = '25006',
+            MESSAGE = 'cannot execute advisory.token() during recovery';
+    END IF;
+    IF NOT _is_held(key, true, false) THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format(
+                CASE WHEN is_slot THEN 'this session does not have slot %2$s of semaphore "%1$s"'
+                     ELSE 'this session does not hold advisory lock "%s" in exclusive mode' END,
+                _display(namespace, coalesce(name, key::text)), slot),
+            DETAIL = 'A session can get a token only for a lock or slot that it holds in '
+                     'exclusive mode.';
+    END IF;
+    -- Older versions have no such function, so only what is executed may name it.
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
-    RETURN _make_token(place); END $$;
+    RETURN _make_token(place);
+END $$;
 
-CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-    PERFORM _check(token::text, 'token'),
-            _require(token > 0, '22023', 'token must be greater than zero'),
-            _require(token >> 50 < 8191, '22003', format('token %s is too large', token));
+CREATE OR REPLACE FUNCTION advisory.tokens_above(token bigint)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    last bigint;
+    last_began bigint;
+BEGIN
+    PERFORM _check(token::text, 'token');
+    IF token <= 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
+    ELSIF token >> 50 >= 8191 THEN
+        RAISE EXCEPTION USING ERRCODE = '22003', MESSAGE = format('token %s is too large', token);
+    END IF;
+
     LOCK TABLE advisory.fences IN SHARE UPDATE EXCLUSIVE MODE;
     PERFORM _here();
-    PERFORM setval('advisory._server_began', b.last_value & -8192 | (token >> 50) + 1),
-            setval('advisory._era', ((token >> 50) + 1) << 50 | (e.last_value & 1125899906842623))
-    FROM _era AS e, _server_began AS b WHERE e.last_value >> 50 <= token >> 50;
+    SELECT e.last_value, b.last_value INTO last, last_began FROM _era AS e, _server_began AS b;
+    IF last >> 50 <= token >> 50 THEN
+        -- The era is the one after that of the token; the other bits of the cells stay.
+        PERFORM setval('advisory._server_began', last_began & -8192 | (token >> 50) + 1);
+        PERFORM setval('advisory._era', ((token >> 50) + 1) << 50 | (last & 1125899906842623));
+    END IF;
     -- No dump of the data alone and no replication of sequences changes this.
     EXECUTE format('ALTER SEQUENCE advisory._era START %s',
-                   (SELECT greatest(seqstart, (token >> 50) + 1) FROM pg_sequence
-                    WHERE seqrelid = 'advisory._era'::regclass)); END $$;
+                   (SELECT greatest(seqstart, (token >> 50) + 1)
+                    FROM pg_sequence
+                    WHERE seqrelid = 'advisory._era'::regclass));
+END $$;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
     'make all later tokens of this database greater than this one';
 
 -- Only check_token() writes this table, on behalf of every role.
-CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint NOT NULL)
+CREATE TABLE IF NOT EXISTS advisory.fences (
+    key bigint PRIMARY KEY,
+    token bigint NOT NULL)
     WITH (fillfactor = 50);
 COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
 
 CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ DECLARE highest bigint; BEGIN
-    PERFORM advisory.key(namespace, name), _check(token::text, 'token'),
-            _require(token > 0, '22023', 'token must be greater than zero'),
-            _require(token >> 50 <= (SELECT h.era FROM _here() AS h), '22023',
-                     format('token %s is greater than all tokens of this database', token),
-                     'If it counted as used, no later holder''s token would be accepted.');
-    INSERT INTO advisory.fences AS f VALUES (advisory.key(namespace, name), check_token.token)
-        ON CONFLICT ON CONSTRAINT fences_pkey
-        DO UPDATE SET token = greatest(f.token, EXCLUDED.token) RETURNING f.token INTO highest;
-    -- The error does not tell the greater token: nothing says whether the caller may read it.
-    PERFORM _require(highest = token, '55000',
-                     format('stale token %s of "%s"', token, _display(namespace, name)),
-                     'A later holder has already used a greater token.');
-    RETURN true; END $$;
+    RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+DECLARE
+    k bigint := advisory.key(namespace, name);
+    highest bigint;
+BEGIN
+    PERFORM _check(token::text, 'token');
+    IF token <= 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
+    END IF;
+    IF token >> 50 > (SELECT h.era FROM _here() AS h) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = format('token %s is greater than all tokens of this database', token),
+            DETAIL = 'If it counted as used, no later holder''s token would be accepted.';
+    END IF;
 
-CREATE OR REPLACE FUNCTION advisory.fenced() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
-    token bigint; old_token bigint; BEGIN
-    PERFORM _require(
-                TG_WHEN = 'BEFORE' AND TG_LEVEL = 'ROW' AND TG_OP IN ('INSERT', 'UPDATE'), '39P01',
-                'advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW'),
-            _require(TG_NARGS = 1, '39P01',
-                'advisory.fenced() takes the name of the token''s column as its only argument'),
-            _require(atttypid IS NOT NULL, '42703', place || ' does not exist'),
-            _require(atttypid = 'bigint'::regtype, '42804', place || ' must have type bigint')
-    FROM (VALUES (TG_RELID)) AS t (id) LEFT JOIN pg_attribute
-        ON attrelid = id AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
+    INSERT INTO advisory.fences AS f VALUES (k, check_token.token)
+        ON CONFLICT ON CONSTRAINT fences_pkey
+        DO UPDATE SET token = greatest(f.token, EXCLUDED.token)
+        RETURNING f.token INTO highest;
+    -- The error does not tell the greater token: nothing says whether the caller may read it.
+    IF highest <> token THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('stale token %s of "%s"', token, _display(namespace, name)),
+            DETAIL = 'A later holder has already used a greater token.';
+    END IF;
+    RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION advisory.fenced()
+    RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
+    type oid;
+    token bigint;
+    old_token bigint;
+BEGIN
+    IF NOT (TG_WHEN = 'BEFORE' AND TG_LEVEL = 'ROW' AND TG_OP IN ('INSERT', 'UPDATE')) THEN
+        RAISE EXCEPTION USING ERRCODE = '39P01',
+            MESSAGE = 'advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW';
+    ELSIF TG_NARGS <> 1 THEN
+        RAISE EXCEPTION USING ERRCODE = '39P01',
+            MESSAGE = 'advisory.fenced() takes the name of the token''s column as its only '
+                      'argument';
+    END IF;
+    SELECT atttypid INTO type
+    FROM pg_attribute
+    WHERE attrelid = TG_RELID AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
+    IF type IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '42703', MESSAGE = place || ' does not exist';
+    ELSIF type <> 'bigint'::regtype THEN
+        RAISE EXCEPTION USING ERRCODE = '42804', MESSAGE = place || ' must have type bigint';
+    END IF;
+
     -- For INSERT, OLD is null.  The error does not tell the old token: the role may not read it.
     EXECUTE format('SELECT ($1).%1$I, ($2).%1$I', TG_ARGV[0]) INTO token, old_token USING NEW, OLD;
-    PERFORM _require(token IS NOT NULL, '23502', 'null token in ' || place),
-            _require(token >= old_token, '55000', format('stale token %s in %s', token, place),
-                     'A later holder has already written a greater token.');
-    RETURN NEW; END $$;
+    IF token IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '23502', MESSAGE = 'null token in ' || place;
+    ELSIF token < old_token THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('stale token %s in %s', token, place),
+            DETAIL = 'A later holder has already written a greater token.';
+    END IF;
+    RETURN NEW;
+END $$;
 COMMENT ON FUNCTION advisory.fenced() IS
     'trigger function: refuses a NULL token and one smaller than the row''s';
 
