@@ -1032,6 +1032,13 @@ BEGIN
     RETURN answer;
 END $$;
 
+-- What a row says of the session that has asked for it.
+CREATE OR REPLACE FUNCTION advisory._who(asked_by oid)
+    RETURNS text
+    LANGUAGE sql STABLE AS $$
+    SELECT concat_ws('@', pg_get_userbyid(asked_by),
+                     nullif(current_setting('application_name'), '')) $$;
+
 -- The server that writes a row, with its standbys; 0 where a service does not tell.
 CREATE OR REPLACE FUNCTION advisory._system()
     RETURNS bigint
@@ -1302,108 +1309,193 @@ COMMENT ON FUNCTION advisory.fenced() IS
 
 -- Only the owner's code writes this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
-    key bigint PRIMARY KEY, namespace text NOT NULL, name text NOT NULL,
-    last_window timestamptz NOT NULL, window_before timestamptz NOT NULL,
-    claimed_at timestamptz, claimed_by text, role oid NOT NULL,
+    key bigint PRIMARY KEY,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    last_window timestamptz NOT NULL,
+    window_before timestamptz NOT NULL,
+    claimed_at timestamptz,
+    claimed_by text,
+    role oid NOT NULL,
     finished_at timestamptz,    -- For claim() it is claimed_at: the work ends with its transaction.
-    every interval, pid integer, role_name name NOT NULL, system bigint NOT NULL)
+    every interval,
+    pid integer,
+    role_name name NOT NULL,
+    system bigint NOT NULL)
     WITH (fillfactor = 50);
 
 -- An older file has made it without the last two.
-ALTER TABLE advisory._claims ADD COLUMN IF NOT EXISTS role_name name,
+ALTER TABLE advisory._claims
+    ADD COLUMN IF NOT EXISTS role_name name,
     ADD COLUMN IF NOT EXISTS system bigint;
-UPDATE advisory._claims SET role_name = pg_get_userbyid(role), system = advisory._system()
+
+UPDATE advisory._claims
+SET role_name = pg_get_userbyid(role), system = advisory._system()
 WHERE system IS NULL;
 
-ALTER TABLE advisory._claims ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
+ALTER TABLE advisory._claims
+    ALTER role_name SET NOT NULL,
+    ALTER system SET NOT NULL;
 
 CREATE OR REPLACE VIEW advisory.claims AS
     SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
            CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
-           CASE WHEN may_see THEN key END AS key, last_window, claimed_at,
+           CASE WHEN may_see THEN key END AS key,
+           last_window,
+           claimed_at,
            CASE WHEN may_see OR claimed_by IS NULL THEN _printable(left(claimed_by, 256))
-                ELSE hidden END AS claimed_by, nullif(finished_at, claimed_at) AS finished_at,
+                ELSE hidden END AS claimed_by,
+           nullif(finished_at, claimed_at) AS finished_at,
+           -- It runs while its session holds the lock of its name, or a slot.
            CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL
                      AND ((pid, key) IN (SELECT k.pid, k.key FROM _keys AS k)
                           OR (pid, _slot_key(namespace, name, 0)) IN (
                               SELECT k.pid, k.key & -16384 FROM _keys AS k)) THEN 'running'
                 WHEN last_window > now + least(every / 2, '1 minute') THEN 'ahead'
                 WHEN claimed_at IS NULL THEN 'taken back'
-                WHEN finished_at IS NULL THEN 'failed' ELSE 'done' END AS state,
-           every, extract(epoch FROM now) - extract(epoch FROM last_window)
-                  > 2.1 * extract(epoch FROM every) AS overdue, NULL::timestamptz AS last_skipped_at
-    FROM _claims, LATERAL (
-        SELECT '<insufficient privilege>', clock_timestamp(),
-               pg_has_role('pg_read_all_stats', 'USAGE')
-               OR _has_role(current_user, role, role_name, system, 'USAGE'))
-        AS l (hidden, now, may_see)
+                WHEN finished_at IS NULL THEN 'failed'
+                ELSE 'done' END AS state,
+           every,
+           extract(epoch FROM now) - extract(epoch FROM last_window)
+               > 2.1 * extract(epoch FROM every) AS overdue,
+           NULL::timestamptz AS last_skipped_at
+    FROM _claims,
+         LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
+                         pg_has_role('pg_read_all_stats', 'USAGE')
+                         OR _has_role(current_user, role, role_name, system, 'USAGE'))
+             AS l (hidden, now, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
 -- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.
 -- A minute early is in time.
 CREATE OR REPLACE FUNCTION advisory._window_at(every interval, at timestamptz, time_zone text)
-    RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE zone text := coalesce(time_zone, 'UTC'); length numeric := _microseconds(every);
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+DECLARE
+    zone text := coalesce(time_zone, 'UTC');
+    length numeric := _microseconds(every);
     early interval := least(div(length, 2), 60000000)::bigint * interval '1 us';
     local timestamp := (at + early) AT TIME ZONE zone;
     begins timestamp := local - mod(_microseconds(local - '2001-01-01'), length)::bigint
                                 * interval '1 us';
     -- A midnight that is there twice was there first before the clocks were put back.
-    first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours'; BEGIN
+    first timestamptz := (begins - interval '4 hours') AT TIME ZONE zone + interval '4 hours';
+BEGIN
     RETURN least(begins AT TIME ZONE zone,
-                 CASE WHEN first AT TIME ZONE zone = begins THEN first END); END $$;
+                 CASE WHEN first AT TIME ZONE zone = begins THEN first END);
+END $$;
+
+-- Checks the length of a window, or of what must be between two.  It is called every_is.
+CREATE OR REPLACE FUNCTION advisory._check_every(every interval, every_is text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF every <= '0' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = every_is || ' must be greater than zero';
+    ELSIF NOT isfinite(every) THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = every_is || ' must be finite';
+    ELSIF every > '366 days' THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = every_is || ' is out of range',
+            DETAIL = 'It can be at most 366 days.',
+            HINT = 'A number without a unit counts seconds. '
+                   'Pass the length with its unit, such as ''1 hour''.';
+    END IF;
+END $$;
 
 -- Checks the arguments, and returns the window, in whole milliseconds, because many drivers keep no
 -- more: start, or that of now; now itself for apart.
 CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
-    start timestamptz, time_zone text, every_is text, start_is text)
-    RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE now timestamptz := clock_timestamp(); length numeric := _microseconds(every); BEGIN
-    PERFORM advisory.key(namespace, name), _check(every::text, every_is),
-            _check(namespace, 'namespace of a claim', 1024), _check(name, 'name of a claim', 1024),
-            _require(every > '0', '22023', every_is || ' must be greater than zero'),
-            _require(isfinite(every), '22008', every_is || ' must be finite'),
-            _require(every <= '366 days', '22008', every_is || ' is out of range',
-                     'It can be at most 366 days.', 'A number without a unit counts seconds. '
-                     'Pass the length with its unit, such as ''1 hour''.'),
-            _require(isfinite(start), '22008', start_is || ' must be finite'),
-            _require(start <= now + every, '22023', format('window %s is too far ahead', start),
-                'A window can be claimed at most one window before it begins.'),
-            _require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
-                every_is || ' must not have months or years', 'Months and years differ in length.',
-                CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
-                     ELSE 'Give the window itself as ' || start_is || ', such as '
-                          'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END),
-            _require(time_zone IS NULL OR start IS NULL, '22023',
-                     'time_zone must not be given together with ' || start_is),
-            _require(time_zone IS NULL OR mod(length, 86400000000) = 0, '22023',
-                     every_is || ' must be whole days if time_zone is given');
-    RETURN coalesce(date_trunc('milliseconds', start),
-                    CASE every_is WHEN 'apart' THEN now
-                         ELSE date_trunc('milliseconds', _window_at(every, now, time_zone))
-                         END); END $$;
+                                            start timestamptz, time_zone text, every_is text,
+                                            start_is text)
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+DECLARE
+    now timestamptz := clock_timestamp();
+    length numeric := _microseconds(every);
+BEGIN
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    PERFORM _check(every::text, every_is);
+    PERFORM _check(namespace, 'namespace of a claim', 1024);
+    PERFORM _check(name, 'name of a claim', 1024);
+    PERFORM _check_every(every, every_is);
+    IF NOT isfinite(start) THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = start_is || ' must be finite';
+    ELSIF start > now + every THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = format('window %s is too far ahead', start),
+            DETAIL = 'A window can be claimed at most one window before it begins.';
+    ELSIF start IS NULL AND date_trunc('month', every) <> '0' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = every_is || ' must not have months or years',
+            DETAIL = 'Months and years differ in length.',
+            HINT = CASE every_is WHEN 'apart' THEN 'Use days or smaller units.'
+                       ELSE 'Give the window itself as ' || start_is || ', such as '
+                            'date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').' END;
+    ELSIF time_zone IS NOT NULL AND start IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'time_zone must not be given together with ' || start_is;
+    ELSIF time_zone IS NOT NULL AND mod(length, 86400000000) <> 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = every_is || ' must be whole days if time_zone is given';
+    END IF;
+
+    IF start IS NOT NULL THEN
+        RETURN date_trunc('milliseconds', start);
+    ELSIF every_is = 'apart' THEN
+        RETURN now;
+    END IF;
+    RETURN date_trunc('milliseconds', _window_at(every, now, time_zone));
+END $$;
+
+-- The sentence that says who has made the last claim of a key, as far as that role may know it.
+CREATE OR REPLACE FUNCTION advisory._last_claim(k bigint, asked_by oid)
+    RETURNS text
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        SELECT concat(
+            CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END,
+            ' was claimed ',
+            coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
+            CASE WHEN pg_has_role(asked_by, 'pg_read_all_stats', 'USAGE')
+                      OR _has_role(pg_get_userbyid(asked_by), role, role_name, system, 'USAGE')
+                 THEN ' by ' || _printable(left(claimed_by, 256)) END,
+            CASE WHEN finished_at = claimed_at THEN ', and its work is done'
+                 WHEN claimed_at IS NOT NULL
+                 THEN coalesce(', and finished at ' || date_trunc('second', finished_at),
+                               ', and has not finished') END,
+            '.')
+        FROM _claims AS c
+        WHERE c.key = k);
+END $$;
 
 -- With apart the window is now, and length what it must be apart from the last one.
-CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS advisory._request
-    LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name);
-    is_for_run boolean := r.what LIKE 'run%'; is_apart boolean := r.what LIKE '%apart';
+CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request)
+    RETURNS advisory._request
+    LANGUAGE plpgsql AS $$
+DECLARE
+    k bigint := advisory.key(r.namespace, r.name);
+    is_for_run boolean := r.what LIKE 'run%';
+    is_apart boolean := r.what LIKE '%apart';
     start timestamptz := _window(
         r.namespace, r.name, r.length, r.at, CASE WHEN NOT is_for_run THEN r.time_zone END,
         CASE WHEN is_apart THEN 'apart' ELSE 'every' END, 'window_start');
     -- A day has 24 hours here.  New data of the zone, or another zone, can move days by hours.
     last timestamptz := start - CASE WHEN is_apart
                                      THEN _microseconds(r.length)::bigint * interval '1 us'
-                                     WHEN r.time_zone IS NULL THEN '1 us' ELSE '12 hours' END; BEGIN
+                                     WHEN r.time_zone IS NULL THEN '1 us' ELSE '12 hours' END;
+BEGIN
     INSERT INTO _claims AS c
         SELECT k, r.namespace, r.name, date_trunc('milliseconds', start), '-infinity', now,
-               concat_ws('@', pg_get_userbyid(r.asked_by),
-                         nullif(current_setting('application_name'), '')), r.asked_by,
+               _who(r.asked_by), r.asked_by,
                CASE WHEN NOT is_for_run THEN now END, CASE WHEN NOT is_apart THEN r.length END,
                pg_backend_pid(), pg_get_userbyid(r.asked_by), _system()
         FROM (SELECT CASE WHEN is_apart THEN start ELSE clock_timestamp() END) AS n (now)
         WHERE NOT EXISTS (
-            SELECT FROM _claims AS o WHERE o.key = k
+            SELECT FROM _claims AS o
+            WHERE o.key = k
                 AND greatest(o.last_window, CASE WHEN is_apart THEN o.claimed_at END) > last)
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
         SET last_window = EXCLUDED.last_window, window_before = c.last_window, pid = EXCLUDED.pid,
@@ -1413,51 +1505,57 @@ CREATE OR REPLACE FUNCTION advisory._claim_window(r advisory._request) RETURNS a
         WHERE greatest(c.last_window, CASE WHEN is_apart THEN c.claimed_at END) <= last
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE c.last_window END
         INTO STRICT r.result;
+
     -- It may have waited for a transaction that rolled back: the next one is apart from now.
     IF is_apart AND clock_timestamp() - start >= '1 ms' THEN
-        UPDATE _claims AS c SET last_window = date_trunc('milliseconds', now), claimed_at = now,
+        UPDATE _claims AS c
+        SET last_window = date_trunc('milliseconds', now), claimed_at = now,
             finished_at = CASE WHEN NOT is_for_run THEN now END
-        FROM (SELECT clock_timestamp()) AS n (now) WHERE c.key = k
+        FROM (SELECT clock_timestamp()) AS n (now)
+        WHERE c.key = k
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE c.last_window END INTO r.result;
     END IF;
     RETURN r;
 EXCEPTION WHEN no_data_found THEN
     -- If another transaction claimed it meanwhile, the end of this block has released its row.
-    SELECT concat(
-        CASE WHEN every IS NULL THEN 'It' ELSE 'Window ' || last_window END, ' was claimed ',
-        coalesce('at ' || date_trunc('second', claimed_at), 'before one that was taken back'),
-        CASE WHEN pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
-                  OR _has_role(pg_get_userbyid(r.asked_by), role, role_name, system, 'USAGE')
-             THEN ' by ' || _printable(left(claimed_by, 256)) END,
-        CASE WHEN finished_at = claimed_at THEN ', and its work is done'
-             WHEN claimed_at IS NOT NULL
-             THEN coalesce(', and finished at ' || date_trunc('second', finished_at),
-                           ', and has not finished') END, '.')
-    INTO r.reason FROM _claims AS c WHERE c.key = k AND is_for_run;
-    RETURN r; END $$;
+    r.reason := CASE WHEN is_for_run THEN _last_claim(k, r.asked_by) END;
+    RETURN r;
+END $$;
 
-CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request) RETURNS advisory._request
-    LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._end_claim(r advisory._request)
+    RETURNS advisory._request
+    LANGUAGE plpgsql AS $$
+BEGIN
     -- Unless that had to wait for somebody who claims a later window.
     LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
-    UPDATE _claims AS c SET finished_at = clock_timestamp()
-    WHERE c.key = (SELECT o.key FROM _claims AS o
+    UPDATE _claims AS c
+    SET finished_at = clock_timestamp()
+    WHERE c.key = (SELECT o.key
+                   FROM _claims AS o
                    WHERE o.key = advisory.key(r.namespace, r.name) AND o.claimed_at = r.at
                        AND _has_role(pg_get_userbyid(r.asked_by), o.role, o.role_name, o.system,
-                                     'MEMBER') FOR UPDATE SKIP LOCKED);
-    RETURN r; END $$;
+                                     'MEMBER')
+                   FOR UPDATE SKIP LOCKED);
+    RETURN r;
+END $$;
 
 -- The window before it is the last one again, so that none before that can be claimed once more.
 CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
-    PERFORM advisory.key(namespace, name), _check(window_start::text, 'window_start'),
-            _require(isfinite(window_start), '22008', 'window_start must be finite');
+    RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+DECLARE
+    k bigint := advisory.key(namespace, name);
+BEGIN
+    PERFORM _check(window_start::text, 'window_start');
+    IF NOT isfinite(window_start) THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = 'window_start must be finite';
+    END IF;
     UPDATE _claims AS c
-        SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
-        WHERE c.key = advisory.key(unclaim.namespace, unclaim.name)
-            AND c.last_window = date_trunc('milliseconds', window_start)
-            AND c.claimed_at IS NOT NULL;
-    RETURN FOUND; END $$;
+    SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
+    WHERE c.key = k AND c.last_window = date_trunc('milliseconds', window_start)
+        AND c.claimed_at IS NOT NULL;
+    RETURN FOUND;
+END $$;
 
 -- Leases.
 
@@ -1466,21 +1564,32 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
 -- transaction (exclusive), or relies on it (shared).  server is that of the last renewal.  Without
 -- WAL functions the row stays, its end is -infinity, and the next token is one more.
 CREATE TABLE IF NOT EXISTS advisory._leases (
-    key bigint PRIMARY KEY, queue bigint NOT NULL, token bigint NOT NULL, namespace text NOT NULL,
-    name text NOT NULL, owner text NOT NULL, role oid NOT NULL, server bigint NOT NULL,
+    key bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    token bigint NOT NULL,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    owner text NOT NULL,
+    role oid NOT NULL,
+    server bigint NOT NULL,
     ttl interval NOT NULL CONSTRAINT _leases_ttl CHECK (ttl BETWEEN '0' AND '366 days'),
     lock_delay interval NOT NULL
         CONSTRAINT _leases_lock_delay CHECK (lock_delay BETWEEN '0' AND '366 days'),
-    acquired_at timestamptz NOT NULL, renewed_at timestamptz NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    renewed_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL
         CONSTRAINT _leases_expires_at CHECK (expires_at < '9999-01-01 00:00:00+00'),
-    renewals bigint NOT NULL, role_name name NOT NULL, system bigint NOT NULL)
+    renewals bigint NOT NULL,
+    role_name name NOT NULL,
+    system bigint NOT NULL)
     WITH (fillfactor = 50);
 
 -- An older file has made it without the last two, and with a role that had to be there when a dump
 -- was restored.
-DO $$ BEGIN
-    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'advisory._leases'::regclass
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_attribute
+               WHERE attrelid = 'advisory._leases'::regclass
                    AND attname = 'role' AND atttypid = 'regrole'::regtype) THEN
         -- Until below it reads no role, so that what users have built on it stays.
         CREATE OR REPLACE VIEW advisory._shown_leases AS
@@ -1492,261 +1601,426 @@ DO $$ BEGIN
                    NULL::text AS remedy;
         ALTER TABLE advisory._leases ALTER role TYPE oid;
     END IF;
-    ALTER TABLE advisory._leases ADD COLUMN IF NOT EXISTS role_name name,
+    ALTER TABLE advisory._leases
+        ADD COLUMN IF NOT EXISTS role_name name,
         ADD COLUMN IF NOT EXISTS system bigint;
-    UPDATE advisory._leases SET role_name = pg_get_userbyid(role), system = advisory._system()
+    UPDATE advisory._leases
+    SET role_name = pg_get_userbyid(role), system = advisory._system()
     WHERE system IS NULL;
-    ALTER TABLE advisory._leases ALTER role_name SET NOT NULL, ALTER system SET NOT NULL;
+    ALTER TABLE advisory._leases
+        ALTER role_name SET NOT NULL,
+        ALTER system SET NOT NULL;
 END $$;
 
 -- Until when: on another server its whole TTL again, unless it had been free for a minute by then.
 CREATE OR REPLACE FUNCTION advisory._expiry(l advisory._leases, here bigint, began timestamptz)
-    RETURNS timestamptz LANGUAGE sql STABLE SET search_path = pg_catalog, advisory, pg_temp AS $$
+    RETURNS timestamptz
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT CASE WHEN l.server = here OR l.expires_at + l.lock_delay < began - interval '1 minute'
                 THEN l.expires_at ELSE began + l.ttl END $$;
 
 -- May the caller use advisory locks?  Not on every service.
-CREATE OR REPLACE FUNCTION advisory._can_lock() RETURNS boolean LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION advisory._can_lock()
+    RETURNS boolean
+    LANGUAGE sql STABLE AS $$
     SELECT has_function_privilege('pg_try_advisory_xact_lock(bigint)', 'EXECUTE')
            AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE') $$;
 
-CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text) RETURNS bigint
+-- An even key: the next one belongs to the same lease.
+CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text)
+    RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT _hash(_bytes(namespace, name) || decode('006c65617365', 'hex')) & -2 $$;
 
 -- How long, in hours and smaller units: a day has 24 hours here.
 CREATE OR REPLACE FUNCTION advisory._lease_length(length interval, what text, may_be_zero boolean)
-    RETURNS interval LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM _check(length::text, what),
-            _require(length > '0' OR may_be_zero AND length = '0', '22023',
-                     what || CASE WHEN may_be_zero THEN ' must not be negative'
-                                  ELSE ' must be greater than zero' END),
-            _require(date_trunc('month', length) = '0', '22023',
-                     what || ' must not have months or years', 'Months and years differ in length.',
-                     'Use days or smaller units.'),
-            _require(length <= '366 days', '22008', what || ' is out of range',
-                     'It can be at most 366 days.', 'A number without a unit counts seconds. '
-                     'Pass the length with its unit, such as ''1 hour''.');
-    RETURN _microseconds(length)::bigint * interval '1 us'; END $$;
+    RETURNS interval
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM _check(length::text, what);
+    IF length < '0' AND may_be_zero THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = what || ' must not be negative';
+    ELSIF length <= '0' AND NOT may_be_zero THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = what || ' must be greater than zero';
+    ELSIF date_trunc('month', length) <> '0' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = what || ' must not have months or years',
+            DETAIL = 'Months and years differ in length.',
+            HINT = 'Use days or smaller units.';
+    ELSIF length > '366 days' THEN
+        RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = what || ' is out of range',
+            DETAIL = 'It can be at most 366 days.',
+            HINT = 'A number without a unit counts seconds. '
+                   'Pass the length with its unit, such as ''1 hour''.';
+    END IF;
+    RETURN _microseconds(length)::bigint * interval '1 us';
+END $$;
 
 -- Greater than the last one.
-CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint) RETURNS bigint
-    LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._lease_token(last bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql AS $$
+BEGIN
     RETURN greatest(last + 1, _make_token(pg_logical_emit_message(false, 'advisory', '')));
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
-    RETURN last + 1; END $$;
+    RETURN last + 1;
+END $$;
 
 -- For the views.
-CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean) RETURNS void
-    LANGUAGE plpgsql AS $$ BEGIN
-    IF _can_lock() THEN PERFORM _try_once(NOT is_owner, true, queue + 1); END IF; END $$;
+CREATE OR REPLACE FUNCTION advisory._mark_lease(queue bigint, is_owner boolean)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF _can_lock() THEN
+        PERFORM _try_once(NOT is_owner, true, queue + 1);
+    END IF;
+END $$;
 
 -- Returns until when it was.  Any token, and any role, if they are null.
 CREATE OR REPLACE FUNCTION advisory._end_lease(namespace text, name text, token bigint,
-    asked_by oid) RETURNS timestamptz LANGUAGE plpgsql AS $$ DECLARE old _leases; BEGIN
-    SELECT l.* INTO old FROM _leases AS l
+                                               asked_by oid)
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+DECLARE
+    old _leases;
+BEGIN
+    SELECT l.* INTO old
+    FROM _leases AS l
     WHERE l.key = advisory.key(_end_lease.namespace, _end_lease.name)
         AND l.token = coalesce(_end_lease.token, l.token) AND l.expires_at > '-infinity'
         AND (asked_by IS NULL
              OR _has_role(pg_get_userbyid(asked_by), l.role, l.role_name, l.system, 'USAGE'))
     FOR UPDATE;
+    -- Without WAL functions the row has to keep the token, so that the next one is greater.
     IF _lease_token(0) > 1 THEN
         DELETE FROM _leases AS l WHERE l.key = old.key;
     ELSE
         UPDATE _leases AS l SET expires_at = '-infinity', lock_delay = '0' WHERE l.key = old.key;
     END IF;
-    PERFORM _mark_lease(old.queue, true) WHERE FOUND;
-    RETURN old.expires_at; END $$;
+    IF FOUND THEN
+        PERFORM _mark_lease(old.queue, true);
+    END IF;
+    RETURN old.expires_at;
+END $$;
 
--- Renew, check or end it.
-CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request) RETURNS advisory._request
-    LANGUAGE plpgsql AS $$ DECLARE k bigint := advisory.key(r.namespace, r.name); BEGIN
-    PERFORM _require(coalesce(r.what IN ('renew', 'check', 'end'), false), '22023', 'no request'),
-            _check(r.namespace, 'namespace of a lease', 1024),
-            _check(r.name, 'name of a lease', 1024), _check(r.token::text, 'token'),
-            _require(r.token > 0, '22023', 'token must be greater than zero');
-    IF r.length IS NOT NULL THEN r.length := _lease_length(r.length, 'ttl', false); END IF;
-    IF r.what = 'end' THEN
-        r.result := _end_lease(r.namespace, r.name, r.token, r.asked_by);
-    ELSIF r.what = 'check' THEN
-        SELECT l.expires_at INTO r.result FROM _leases AS l
-        WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
-            AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
-        FOR KEY SHARE;
-        PERFORM _mark_lease(_lease_queue(r.namespace, r.name), false) WHERE FOUND;
-    ELSE
-        -- First the lock, then the clock.
-        PERFORM FROM _leases AS l
-        WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
-            AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
-        FOR NO KEY UPDATE;
+-- Returns until when it is now, or NULL if it is lost.
+CREATE OR REPLACE FUNCTION advisory._renew_lease(r advisory._request)
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+DECLARE
+    k bigint := advisory.key(r.namespace, r.name);
+    renewed timestamptz;
+BEGIN
+    -- First the lock, then the clock.
+    PERFORM
+    FROM _leases AS l
+    WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
+        AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
+    FOR NO KEY UPDATE;
+    IF FOUND THEN
         UPDATE _leases AS l
         SET ttl = coalesce(r.length, l.ttl), renewed_at = n.now, renewals = l.renewals + 1,
             expires_at = n.now + coalesce(r.length, l.ttl), server = h.server,
             role = m.role, role_name = pg_get_userbyid(m.role), system = _system()
         FROM clock_timestamp() AS n (now), _here() AS h,
              (SELECT coalesce(_role_here(o.role, o.role_name, o.system), r.asked_by)
-              FROM _leases AS o WHERE o.key = k) AS m (role)
-        WHERE FOUND AND l.key = k RETURNING l.expires_at INTO r.result;
+              FROM _leases AS o
+              WHERE o.key = k) AS m (role)
+        WHERE l.key = k
+        RETURNING l.expires_at INTO renewed;
     END IF;
+    RETURN renewed;
+END $$;
+
+-- Renew, check or end it.
+CREATE OR REPLACE FUNCTION advisory._use_lease(r advisory._request)
+    RETURNS advisory._request
+    LANGUAGE plpgsql AS $$
+DECLARE
+    k bigint := advisory.key(r.namespace, r.name);
+BEGIN
+    IF (r.what IN ('renew', 'check', 'end')) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'no request';
+    END IF;
+    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
+    PERFORM _check(r.name, 'name of a lease', 1024);
+    PERFORM _check(r.token::text, 'token');
+    IF r.token <= 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
+    END IF;
+    IF r.length IS NOT NULL THEN
+        r.length := _lease_length(r.length, 'ttl', false);
+    END IF;
+
+    IF r.what = 'end' THEN
+        r.result := _end_lease(r.namespace, r.name, r.token, r.asked_by);
+    ELSIF r.what = 'renew' THEN
+        r.result := _renew_lease(r);
+    ELSE
+        SELECT l.expires_at INTO r.result
+        FROM _leases AS l
+        WHERE l.key = k AND l.token = r.token AND l.expires_at > '-infinity'
+            AND _has_role(pg_get_userbyid(r.asked_by), l.role, l.role_name, l.system, 'USAGE')
+        FOR KEY SHARE;
+        IF FOUND THEN
+            PERFORM _mark_lease(_lease_queue(r.namespace, r.name), false);
+        END IF;
+    END IF;
+
     -- An older snapshot cannot tell that it is lost.
-    PERFORM _require(r.result IS NOT NULL
-                     OR current_setting('transaction_isolation') = 'read committed', '40001',
-                     'could not serialize access to a lease', NULL, 'Use READ COMMITTED.'),
-            _require(r.result IS NOT NULL OR r.what <> 'check', '55000',
-                format('lease "%s" with token %s is lost', _display(r.namespace, r.name), r.token),
-                'The lease was ended, or it expired and was taken over, or it belongs to another '
-                'role.');
-    RETURN r; END $$;
+    IF r.result IS NULL AND current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = '40001',
+            MESSAGE = 'could not serialize access to a lease', HINT = 'Use READ COMMITTED.';
+    ELSIF r.result IS NULL AND r.what = 'check' THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('lease "%s" with token %s is lost', _display(r.namespace, r.name),
+                             r.token),
+            DETAIL = 'The lease was ended, or it expired and was taken over, or it belongs to '
+                     'another role.';
+    END IF;
+    RETURN r;
+END $$;
+
+-- The sentences that say why a lease cannot be taken before free_at, as far as that role may know.
+CREATE OR REPLACE FUNCTION advisory._why_held(l advisory._leases, free_at timestamptz,
+                                              asked_by oid)
+    RETURNS text
+    LANGUAGE plpgsql AS $$
+DECLARE
+    is_held boolean := l.expires_at > clock_timestamp();
+    may_see boolean := pg_has_role(asked_by, 'pg_read_all_stats', 'USAGE')
+                       OR _has_role(pg_get_userbyid(asked_by), l.role, l.role_name, l.system,
+                                    'USAGE');
+BEGIN
+    RETURN concat(
+        CASE WHEN may_see
+             THEN format('"%s" %s it', _printable(left(l.owner, 256)),
+                         CASE WHEN is_held THEN 'holds' ELSE 'held' END)
+             WHEN is_held THEN 'It is held'
+             ELSE 'It was held' END,
+        ' until ', l.expires_at, '.',
+        CASE WHEN l.lock_delay > '0'
+             THEN format(' Nobody else can take it before %s.', free_at) END);
+END $$;
+
+-- Deletes some leases that nobody has wanted for a week.
+CREATE OR REPLACE FUNCTION advisory._sweep_leases(here bigint, began timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM _leases AS l
+    WHERE l.key IN (
+        SELECT o.key
+        FROM _leases AS o
+        WHERE o.expires_at < clock_timestamp() - interval '7 days'
+            AND o.expires_at > '-infinity' AND o.token >> 50 > 0
+            AND _expiry(o, here, began) + o.lock_delay < clock_timestamp() - interval '7 days'
+        LIMIT 10
+        FOR UPDATE SKIP LOCKED);
+END $$;
 
 -- Take it.  That does not wait, and does not overtake those who do.
-CREATE OR REPLACE FUNCTION advisory._take_lease(r advisory._request) RETURNS advisory._request
+CREATE OR REPLACE FUNCTION advisory._take_lease(r advisory._request)
+    RETURNS advisory._request
     LANGUAGE plpgsql AS $$
-DECLARE k bigint := advisory.key(r.namespace, r.name); here record; old _leases;
-    queue bigint := _lease_queue(r.namespace, r.name); BEGIN
-    PERFORM _check(r.namespace, 'namespace of a lease', 1024),
-            _check(r.name, 'name of a lease', 1024);
+DECLARE
+    k bigint := advisory.key(r.namespace, r.name);
+    queue bigint := _lease_queue(r.namespace, r.name);
+    here record;
+    old _leases;
+BEGIN
+    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
+    PERFORM _check(r.name, 'name of a lease', 1024);
     r.length := _lease_length(r.length, 'ttl', false);
-    r.owner := coalesce(r.owner, concat_ws('@', pg_get_userbyid(r.asked_by),
-                                           nullif(current_setting('application_name'), '')));
+    r.owner := coalesce(r.owner, _who(r.asked_by));
     r.lock_delay := _lease_length(r.lock_delay, 'lock_delay', true);
-    PERFORM _check(r.owner, 'owner'), _check(r.owner, 'owner of a lease', 256);
+    PERFORM _check(r.owner, 'owner');
+    PERFORM _check(r.owner, 'owner of a lease', 256);
+
     here := _here();
     SELECT l.* INTO old FROM _leases AS l WHERE l.key = k;
     old.expires_at := _expiry(old, here.server, here.began);
     r.free_at := coalesce(old.expires_at + old.lock_delay, '-infinity');
     IF r.free_at > clock_timestamp() THEN
-        r.reason := concat(
-            CASE WHEN pg_has_role(r.asked_by, 'pg_read_all_stats', 'USAGE')
-                      OR _has_role(pg_get_userbyid(r.asked_by), old.role, old.role_name,
-                                   old.system, 'USAGE')
-                 THEN format('"%s" %s it', _printable(left(old.owner, 256)),
-                             CASE WHEN old.expires_at > clock_timestamp() THEN 'holds'
-                                  ELSE 'held' END)
-                 WHEN old.expires_at > clock_timestamp() THEN 'It is held' ELSE 'It was held' END,
-            ' until ', old.expires_at, '.', CASE WHEN old.lock_delay > '0'
-                 THEN format(' Nobody else can take it before %s.', r.free_at) END);
+        r.reason := _why_held(old, r.free_at, r.asked_by);
         RETURN r;
     END IF;
+
     r.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
     BEGIN
-        IF _can_lock() THEN
-            PERFORM _require(pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits');
+        IF _can_lock() AND NOT pg_try_advisory_xact_lock(queue) THEN
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'somebody waits';
         END IF;
         SELECT l.* INTO old FROM _leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
-        PERFORM _require(
-            CASE WHEN old.key IS NULL THEN NOT EXISTS (SELECT FROM _leases AS l WHERE l.key = k)
-                 ELSE _expiry(old, here.server, here.began) + old.lock_delay <= clock_timestamp()
-            END, '55P03', 'somebody has renewed it, or has locked it');
+        IF old.key IS NULL AND EXISTS (SELECT FROM _leases AS l WHERE l.key = k)
+           OR old.key IS NOT NULL
+              AND _expiry(old, here.server, here.began) + old.lock_delay > clock_timestamp() THEN
+            RAISE EXCEPTION USING ERRCODE = '55P03',
+                MESSAGE = 'somebody has renewed it, or has locked it';
+        END IF;
         DELETE FROM _leases AS l WHERE l.key = old.key;
         INSERT INTO _leases AS l
             SELECT k, queue, _lease_token(coalesce(old.token, 0)), r.namespace, r.name, r.owner,
                    r.asked_by, here.server, r.length, r.lock_delay, now, now, now + r.length, 0,
                    pg_get_userbyid(r.asked_by), _system()
-            FROM clock_timestamp() AS n (now) ON CONFLICT ON CONSTRAINT _leases_pkey DO NOTHING
+            FROM clock_timestamp() AS n (now)
+            ON CONFLICT ON CONSTRAINT _leases_pkey DO NOTHING
             RETURNING l.token, l.expires_at INTO r.token, r.result;
-        PERFORM _require(r.token IS NOT NULL, '55P03', 'somebody has taken it');
+        IF r.token IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'somebody has taken it';
+        END IF;
     EXCEPTION WHEN lock_not_available THEN
         RETURN r;    -- This releases the lock of the queue.
     END;
     PERFORM _mark_lease(queue, true);
-    -- What nobody has wanted for a week; first in a transaction only, since that keeps rows locked.
+    -- First in a transaction only, since that keeps rows locked.
     IF random() < 0.1 AND now() = statement_timestamp()
        AND current_setting('transaction_isolation') = 'read committed' THEN
-        DELETE FROM _leases AS l WHERE l.key IN (
-            SELECT o.key FROM _leases AS o
-            WHERE o.expires_at < clock_timestamp() - interval '7 days'
-                AND o.expires_at > '-infinity' AND o.token >> 50 > 0
-                AND _expiry(o, here.server, here.began) + o.lock_delay
-                    < clock_timestamp() - interval '7 days' LIMIT 10 FOR UPDATE SKIP LOCKED);
+        PERFORM _sweep_leases(here.server, here.began);
     END IF;
-    RETURN r; END $$;
+    RETURN r;
+END $$;
 
+-- Take it, or wait for it.  Those who wait queue up on a lock, and only the first of them looks
+-- whether the lease is free.
 CREATE OR REPLACE FUNCTION advisory._lease(must boolean, namespace text, name text, ttl interval,
-    timeout interval, owner text, lock_delay interval, OUT token bigint, OUT expires_at timestamptz)
+                                           timeout interval, owner text, lock_delay interval,
+                                           OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE plpgsql COST 1000 AS $$
-DECLARE most integer := _milliseconds(timeout); deadline timestamptz := _deadline(most);
-    pause double precision := 0.002; queue bigint; answer _request; BEGIN
+DECLARE
+    most integer := _milliseconds(timeout);
+    deadline timestamptz := _deadline(most);
+    pause double precision := 0.002;
+    queue bigint;
+    answer _request;
+BEGIN
     answer := _request('take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
     IF answer.token IS NULL AND most IS DISTINCT FROM 0 THEN
         queue := _lease_queue(namespace, name);
-        PERFORM _require(current_setting('transaction_isolation') = 'read committed', '25001',
-                    'cannot wait for a lease in this isolation level',
-                    'The snapshot of the transaction cannot see that the lease becomes free.',
-                    'Use READ COMMITTED, or try_lease() with a timeout of 0.'),
-                _require(NOT _is_held(queue + 1, true, false), '55000',
-                    format('this transaction has already taken or ended lease "%s"',
-                           _display(namespace, name)),
-                    'It would wait for itself.', '(advisory.lease(...)).* calls the function '
-                    'twice. Use SELECT * FROM advisory.lease(...).');
+        PERFORM _check_lease_wait(namespace, name, queue);
         BEGIN
-            PERFORM _require(_take(false, true, queue, most), '55P03', 'too late')
-            WHERE _can_lock();
+            IF _can_lock() AND NOT _take(false, true, queue, most) THEN
+                RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+            END IF;
             LOOP
                 answer := _request(
                     'take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
                 EXIT WHEN answer.token IS NOT NULL;
-                PERFORM _require(clock_timestamp() < deadline, '55P03', 'too late'),
-                        -- Nothing wakes it, so that it has to look whether the lease was ended.
-                        pg_sleep(greatest(0.001, least(pause, extract(epoch FROM least(
-                            deadline, greatest(answer.free_at, clock_timestamp() + '1 ms'))
-                            - clock_timestamp()))));
+                IF clock_timestamp() >= deadline THEN
+                    RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+                END IF;
+                -- Nothing wakes it, so that it has to look whether the lease was ended.
+                PERFORM pg_sleep(greatest(0.001, least(pause, extract(epoch FROM least(
+                    deadline, greatest(answer.free_at, clock_timestamp() + '1 ms'))
+                    - clock_timestamp()))));
                 pause := least(pause * 1.5, 0.05);
             END LOOP;
         EXCEPTION WHEN lock_not_available THEN
             answer.token := NULL;    -- This releases the lock of the queue.
         END;
     END IF;
-    PERFORM _raise_taken(answer, timeout) WHERE must AND answer.token IS NULL;
-    token := answer.token; expires_at := answer.result; END $$;
 
+    IF must AND answer.token IS NULL THEN
+        PERFORM _raise_taken(answer, timeout);
+    END IF;
+    token := answer.token;
+    expires_at := answer.result;
+END $$;
+
+-- The error if a call cannot wait for a lease.
+CREATE OR REPLACE FUNCTION advisory._check_lease_wait(namespace text, name text, queue bigint)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = '25001',
+            MESSAGE = 'cannot wait for a lease in this isolation level',
+            DETAIL = 'The snapshot of the transaction cannot see that the lease becomes free.',
+            HINT = 'Use READ COMMITTED, or try_lease() with a timeout of 0.';
+    ELSIF _is_held(queue + 1, true, false) THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('this transaction has already taken or ended lease "%s"',
+                             _display(namespace, name)),
+            DETAIL = 'It would wait for itself.',
+            HINT = '(advisory.lease(...)).* calls the function twice. '
+                   'Use SELECT * FROM advisory.lease(...).';
+    END IF;
+END $$;
+
+-- Error 55P03.
 CREATE OR REPLACE FUNCTION advisory._raise_taken(answer advisory._request, timeout interval)
-    RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
     RAISE EXCEPTION 'could not obtain lease "%" %',
         _display(answer.namespace, answer.name), _limit(timeout)
         USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
             HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
-            SCHEMA = answer.namespace, CONSTRAINT = answer.name; END $$;
+            SCHEMA = answer.namespace, CONSTRAINT = answer.name;
+END $$;
 
 CREATE OR REPLACE PROCEDURE advisory._await_lease(namespace text, name text, ttl interval,
-    timeout interval, owner text, lock_delay interval,
-    INOUT token bigint, INOUT expires_at timestamptz) LANGUAGE plpgsql AS $$
-DECLARE deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
+                                                  timeout interval, owner text,
+                                                  lock_delay interval, INOUT token bigint,
+                                                  INOUT expires_at timestamptz)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
     pause double precision := advisory._pause(NULL, deadline, 'advisory.lease()');
-    answer advisory._request; BEGIN
+    answer advisory._request;
+BEGIN
     LOOP
         COMMIT;    -- Each ends the snapshot.
         answer := advisory._request(
             'take', namespace, name, ttl, NULL, NULL, NULL, owner, lock_delay);
         EXIT WHEN answer.token IS NOT NULL;
-        PERFORM advisory._raise_taken(answer, timeout) WHERE pause IS NULL;
+        IF pause IS NULL THEN
+            PERFORM advisory._raise_taken(answer, timeout);
+        END IF;
         pause := advisory._pause(pause, deadline, NULL);
     END LOOP;
-    token := answer.token; expires_at := answer.result; END $$;
+    token := answer.token;
+    expires_at := answer.result;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
-    token bigint DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+                                                token bigint DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
-    PERFORM advisory.key(namespace, name),
-            _require(token > 0, '22023', 'token must be greater than zero');
-    RETURN _end_lease(namespace, name, token, NULL) IS NOT NULL; END $$;
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    IF token <= 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
+    END IF;
+    RETURN _end_lease(namespace, name, token, NULL) IS NOT NULL;
+END $$;
 
+-- place: the last to expire of each role comes first.
 CREATE OR REPLACE VIEW advisory._shown_leases AS
     SELECT CASE WHEN may_see THEN _printable(left(namespace, 1024)) ELSE hidden END AS namespace,
            CASE WHEN may_see THEN _printable(left(name, 1024)) ELSE hidden END AS name,
            CASE WHEN may_see THEN _printable(left(owner, 256)) ELSE hidden END AS owner,
            CASE WHEN is_mine THEN token END AS token,
-           CASE WHEN until <= now THEN 'expired' WHEN until <> expires_at THEN 'restarted'
-                ELSE 'held' END AS state, ttl, acquired_at, renewed_at, until AS expires_at,
-           greatest(until - now, '0') AS remaining, renewals,
+           CASE WHEN until <= now THEN 'expired'
+                WHEN until <> expires_at THEN 'restarted'
+                ELSE 'held' END AS state,
+           ttl,
+           acquired_at,
+           renewed_at,
+           until AS expires_at,
+           greatest(until - now, '0') AS remaining,
+           renewals,
            -- No key tells a hidden name, unless pg_locks shows it.
            CASE WHEN may_see OR queue IN (SELECT key & -2 FROM _keys) THEN queue END AS queue,
            'lease ' || CASE WHEN may_see
                             THEN _printable(left(namespace, 256) || '/' || left(name, 256))
                             ELSE hidden END AS lock,
+           -- What is printed with '?' could not be found.
            CASE WHEN is_mine AND _printable(namespace || name) = namespace || name
                 THEN format('SELECT advisory.break_lease(%L, %L, %s);', namespace, name, token) END
-               AS remedy, place
+               AS remedy,
+           place
     FROM (SELECT _expiry(l, h.server, h.began) AS until, l.*, o.place
           FROM _here() AS h, _leases AS l
           JOIN (SELECT key, row_number() OVER (PARTITION BY role ORDER BY expires_at DESC) AS place
@@ -1760,51 +2034,84 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
 CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
            remaining, renewals
-    -- One role that takes very many hides nobody else's.
-    FROM _shown_leases WHERE place <= 10000 ORDER BY expires_at DESC;
+    FROM _shown_leases
+    WHERE place <= 10000    -- One role that takes very many hides nobody else's.
+    ORDER BY expires_at DESC;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 
 -- Jobs.
 
+-- Checks the arguments but the name, and those that claim the window.
+CREATE OR REPLACE FUNCTION advisory._check_job(command text, timeout interval, slots integer,
+                                               if_busy text, once_per interval,
+                                               once_window timestamptz, time_zone text,
+                                               apart interval)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM _milliseconds(timeout);
+    PERFORM _check(command, 'command');
+    PERFORM _check_slot(coalesce(slots, 1), 'slots');
+    PERFORM _check(if_busy, 'if_busy');
+    IF if_busy NOT IN ('skip', 'error') THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'if_busy must be "skip" or "error"';
+    ELSIF once_per IS NULL AND once_window IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'once_window must not be given without once_per';
+    ELSIF once_per IS NULL AND time_zone IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'time_zone must not be given without once_per';
+    ELSIF once_per IS NOT NULL AND apart IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'apart must not be given together with once_per';
+    ELSIF regexp_replace(    -- It has only blanks and comments.
+              command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') = '' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'command must not be empty';
+    END IF;
+    -- The server parses the whole text first.  So a syntax error comes before anything happens.
+    BEGIN
+        EXECUTE 'SELECT 1/0; ' || command;
+    EXCEPTION WHEN division_by_zero THEN
+        NULL;
+    END;
+END $$;
+
 -- Before the command: checks, takes the lock or a slot, claims the window.  NULL: do not run it.
 CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
-    timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz,
-    time_zone text, apart interval) RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE answer _request; reason text; is_taken boolean;
-    every interval := coalesce(once_per, apart);
+                                               timeout interval, slots integer, if_busy text,
+                                               once_per interval, once_window timestamptz,
+                                               time_zone text, apart interval)
+    RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+DECLARE
     key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
-                       ELSE _slot_key(namespace, name, 0) END; BEGIN
-    PERFORM _milliseconds(timeout), _check(command, 'command'),
-            _check_slot(coalesce(slots, 1), 'slots'), _check(if_busy, 'if_busy'),
-            _require(if_busy IN ('skip', 'error'), '22023', 'if_busy must be "skip" or "error"'),
-            _require(once_per IS NOT NULL OR once_window IS NULL, '22023',
-                     'once_window must not be given without once_per'),
-            _require(once_per IS NOT NULL OR time_zone IS NULL, '22023',
-                     'time_zone must not be given without once_per'),
-            _require(once_per IS NULL OR apart IS NULL, '22023',
-                     'apart must not be given together with once_per'),
-            -- It has more than blanks and comments.
-            _require(regexp_replace(
-                command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
-                '22023', 'command must not be empty');
-    -- The server parses the whole text first.  So a syntax error comes before anything happens.
-    BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
+                       ELSE _slot_key(namespace, name, 0) END;
+    every interval := coalesce(once_per, apart);
+    is_taken boolean;
+    answer _request;
+    reason text;
+BEGIN
+    PERFORM _check_job(command, timeout, slots, if_busy, once_per, once_window, time_zone, apart);
     IF every IS NOT NULL THEN
         once_window := _window(namespace, name, every, once_window, time_zone,
             CASE WHEN apart IS NULL THEN 'once_per' ELSE 'apart' END, 'once_window');
     END IF;
+
     is_taken := CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
                      ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) > 0 END;
     IF is_taken IS NOT TRUE THEN
-        PERFORM _raise_not_available(namespace, name, key, slots, 1, timeout)
-        WHERE if_busy = 'error';
+        IF if_busy = 'error' THEN
+            PERFORM _raise_not_available(namespace, name, key, slots, 1, timeout);
+        END IF;
         RAISE NOTICE 'command was not run because % "%" is taken',
             CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'semaphore' END,
-            _display(namespace, name) USING ERRCODE = '55P03', DETAIL = _holders(key, slots);
+            _display(namespace, name)
+            USING ERRCODE = '55P03', DETAIL = _holders(key, slots);
+        RETURN NULL;
+    ELSIF every IS NULL THEN
+        RETURN clock_timestamp();
     END IF;
-    IF is_taken IS NOT TRUE OR every IS NULL THEN
-        RETURN CASE WHEN is_taken THEN clock_timestamp() END;
-    END IF;
+
     answer := CASE WHEN apart IS NOT NULL THEN _request('run_apart', namespace, name, apart)
                    ELSE _request('run', namespace, name, every, NULL, once_window, time_zone) END;
     IF answer.result IS NULL THEN
@@ -1816,22 +2123,43 @@ DECLARE answer _request; reason text; is_taken boolean;
         RAISE NOTICE 'command was not run because %', reason
             USING ERRCODE = '55000', DETAIL = coalesce(answer.reason, '');
     END IF;
-    RETURN answer.result; END $$;
+    RETURN answer.result;
+END $$;
+
+-- The error of a command that cannot run in a transaction, or not in a function.
+CREATE OR REPLACE FUNCTION advisory._raise_not_inside(state text, message text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = replace(state, '2D000', '0A000'), MESSAGE = message,
+        HINT = 'This command cannot run inside advisory.run(). Take the lock with CALL '
+               'advisory.await_lock() as a separate statement before the command, and release it '
+               'with SELECT advisory.unlock() after the command.';
+END $$;
 
 -- The hold is transaction-level: it lasts until the effects of the command are committed, and an
 -- error leaves nothing behind.  No SET clause, which would forbid to commit, and would change the
 -- command's search_path.
 CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text,
-    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
-    INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL,
-    once_window timestamptz DEFAULT NULL, time_zone text DEFAULT NULL, apart interval DEFAULT NULL)
+                                         timeout interval DEFAULT '0', slots integer DEFAULT NULL,
+                                         if_busy text DEFAULT 'skip',
+                                         INOUT ran boolean DEFAULT NULL,
+                                         once_per interval DEFAULT NULL,
+                                         once_window timestamptz DEFAULT NULL,
+                                         time_zone text DEFAULT NULL,
+                                         apart interval DEFAULT NULL)
     LANGUAGE plpgsql AS $$
-DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
-    role_after pg_catalog.text; claimed_at timestamp with time zone; BEGIN
+DECLARE
+    role_before pg_catalog.text := pg_catalog.current_setting('role');
+    role_after pg_catalog.text;
+    claimed_at timestamp with time zone;
+BEGIN
     claimed_at := advisory._begin_job(
         namespace, name, command, timeout, slots, if_busy, once_per, once_window, time_zone, apart);
     ran := claimed_at IS NOT NULL;
-    IF NOT ran THEN RETURN; END IF;
+    IF NOT ran THEN
+        RETURN;
+    END IF;
     IF once_per IS NOT NULL OR apart IS NOT NULL THEN
         -- This releases the lock, too.  Whoever waits for it goes first, and finds the window
         -- claimed.  (A session-level hold would outlast the COMMIT, but also its failure.)
@@ -1839,36 +2167,44 @@ DECLARE role_before pg_catalog.text := pg_catalog.current_setting('role');
         PERFORM advisory._begin_job(
             namespace, name, command, NULL, slots, 'error', NULL, NULL, NULL, NULL);
     END IF;
+
     BEGIN
         EXECUTE command;
     EXCEPTION WHEN invalid_transaction_termination OR active_sql_transaction
                    OR feature_not_supported THEN
         -- Of the last ones only 19's WAIT FOR, which cannot run in any other statement.
         IF SQLSTATE OPERATOR(pg_catalog.=) '0A000'
-           AND command OPERATOR(pg_catalog.!~*) '\mWAIT\s+FOR\M' THEN RAISE; END IF;
-        PERFORM advisory._require(
-            false, pg_catalog.replace(SQLSTATE, '2D000', '0A000'), SQLERRM, NULL,
-            'This command cannot run inside advisory.run(). Take the lock with CALL '
-            'advisory.await_lock() as a separate statement before the command, and release it '
-            'with SELECT advisory.unlock() after the command.');
+           AND command OPERATOR(pg_catalog.!~*) '\mWAIT\s+FOR\M' THEN
+            RAISE;
+        END IF;
+        PERFORM advisory._raise_not_inside(SQLSTATE, SQLERRM);
     END;
-    IF once_per IS NULL AND apart IS NULL THEN RETURN; END IF;
+
+    IF once_per IS NULL AND apart IS NULL THEN
+        RETURN;
+    END IF;
     BEGIN
         -- The command can have set another role.
         role_after := pg_catalog.current_setting('role');
-        PERFORM pg_catalog.set_config('role', role_before, true)
-        WHERE role_before OPERATOR(pg_catalog.<>) role_after;
+        IF role_before OPERATOR(pg_catalog.<>) role_after THEN
+            PERFORM pg_catalog.set_config('role', role_before, true);
+        END IF;
         PERFORM advisory._request('finish', namespace, name, NULL, NULL, claimed_at);
-        PERFORM pg_catalog.set_config('role', role_after, true)
-        WHERE role_before OPERATOR(pg_catalog.<>) role_after;
+        IF role_before OPERATOR(pg_catalog.<>) role_after THEN
+            PERFORM pg_catalog.set_config('role', role_after, true);
+        END IF;
     EXCEPTION WHEN insufficient_privilege OR invalid_parameter_value OR lock_not_available
-                   OR serialization_failure THEN NULL;
-    END; END $$;
+                   OR serialization_failure THEN
+        NULL;
+    END;
+END $$;
 
 -- Labels and known keys.
 
 CREATE TABLE IF NOT EXISTS advisory.key_labels (
-    key bigint, key1 integer, key2 integer,
+    key bigint,
+    key1 integer,
+    key2 integer,
     label text NOT NULL CONSTRAINT key_labels_label_length CHECK (length(label) BETWEEN 1 AND 200),
     note text CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
     CONSTRAINT key_labels_one_form
@@ -1883,17 +2219,29 @@ COMMENT ON TABLE key_labels IS 'labels that users give to keys; for locks.known_
 
 -- Labels, and keys of programs.  After key2: which locks are meant; a pair is one key there.
 CREATE OR REPLACE VIEW advisory._uses AS
-    SELECT _printable(label) AS tool, _printable(note) AS purpose,
-           CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form, NULL AS scope,
-           'exact' AS match, coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule,
-           'advisory.key_labels' AS source, key, key1, key2, number AS first_key,
-           number AS last_key, CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid, true AS is_label
+    SELECT _printable(label) AS tool,
+           _printable(note) AS purpose,
+           CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form,
+           NULL AS scope,
+           'exact' AS match,
+           coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule,
+           'advisory.key_labels' AS source,
+           key,
+           key1,
+           key2,
+           number AS first_key,
+           number AS last_key,
+           CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
+           true AS is_label
     FROM advisory.key_labels,
          LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
-    UNION ALL SELECT tool, purpose, 'bigint',
+    UNION ALL
+    -- One key of a program.
+    SELECT tool, purpose, 'bigint',
            CASE WHEN tool ~ 'pgroll|rake-db|pg-workflows' OR purpose ~ 'data source'
                 THEN 'transaction' ELSE 'session' END,
-           'exact', key::text, source, key, NULL, NULL, key, key, 1, false FROM (VALUES
+           'exact', key::text, source, key, NULL, NULL, key, key, 1, false
+    FROM (VALUES
         ('Prisma Migrate', 'migration lock', 72707369::bigint, 'prisma/prisma-engines'),
         ('pgroll', 'state lock', 12388221127840347, 'xataio/pgroll'),
         ('DBOS', 'data source migration (dbos)', -539682970964697559, 'dbos-inc/dbos-transact-ts'),
@@ -1921,8 +2269,11 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('sqitch', 'deployment', 75474063, 'sqitchers/sqitch'),
         ('Unleash', 'migration', 479341, 'Unleash/unleash'),
         ('Airflow', 'migrations', 1, 'apache/airflow')) AS fact (tool, purpose, key, source)
-    UNION ALL SELECT tool, purpose, form, scope, match, rule, source,
-           NULL, NULL, NULL, first, last, objsubid, false FROM (VALUES
+    UNION ALL
+    -- Many keys of a program.
+    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first, last,
+           objsubid, false
+    FROM (VALUES
         ('pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula',
          '(16185446, table oid - 2^31)', 'reorg/pg_repack', 2,
          16185446::bigint << 32, (16185447::bigint << 32) - 1),
@@ -1936,7 +2287,8 @@ CREATE OR REPLACE VIEW advisory._uses AS
         AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
 
 CREATE OR REPLACE VIEW advisory.known_keys AS
-    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM _uses;
+    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
+    FROM _uses;
 COMMENT ON VIEW known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 
 -- Locks.
@@ -2341,20 +2693,29 @@ DECLARE deadline timestamptz := clock_timestamp() + _milliseconds(timeout) * int
 
 -- The server's own formula for what surely fits.  How much more does before 19 cannot be seen.
 CREATE OR REPLACE VIEW advisory.pressure AS
-    SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END
-               AS status, CASE WHEN fixed > 0 THEN percent END AS percent_used,
-           fixed - locks AS headroom, locks AS locks_used, fixed AS locks_estimated,
-           guaranteed AS locks_guaranteed, percent AS percent_of_guaranteed,
-           holders AS holders_used, 2 * guaranteed AS holders_guaranteed, greatest(per_process,
+    SELECT CASE WHEN percent >= 75 THEN 'critical'
+                WHEN percent >= 50 THEN 'warning'
+                ELSE 'ok' END AS status,
+           CASE WHEN fixed > 0 THEN percent END AS percent_used,
+           fixed - locks AS headroom,
+           locks AS locks_used,
+           fixed AS locks_estimated,
+           guaranteed AS locks_guaranteed,
+           percent AS percent_of_guaranteed,
+           holders AS holders_used,
+           2 * guaranteed AS holders_guaranteed,
+           greatest(per_process,
                     CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
                AS recommended_max_locks_per_transaction,
-           fixed IS NOT NULL AS exact, 2 * fixed AS holders_estimated
+           fixed IS NOT NULL AS exact,
+           2 * fixed AS holders_estimated
     FROM (SELECT count(DISTINCT tag) AS locks,
                  count(DISTINCT (tag, pid, virtualtransaction)) AS holders
-          FROM pg_locks, LATERAL (
-              SELECT (locktype, database, relation, page, tuple, virtualxid, transactionid, classid,
-                      objid, objsubid)::text) AS t (tag)
+          FROM pg_locks,
+               LATERAL (SELECT (locktype, database, relation, page, tuple, virtualxid,
+                                transactionid, classid, objid, objsubid)::text) AS t (tag)
           WHERE NOT fastpath AND mode <> 'SIReadLock') AS used,
+         -- Where there is no autovacuum_worker_slots, before 18, there are so many workers.
          (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
                  sum(coalesce(current_setting(s, true),
                               current_setting('autovacuum_max_workers'))::bigint)::bigint
@@ -4292,7 +4653,9 @@ DECLARE
     f record;
 BEGIN
     -- The path of the functions in PL/pgSQL.
-    FOR f IN SELECT oid::regprocedure AS name FROM pg_proc
+    FOR f IN
+        SELECT oid::regprocedure AS name
+        FROM pg_proc
         WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
             AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
             AND (proname, pronargs) NOT IN (('key', 2), ('_slot_key', 3), ('_unlock_quietly', 2))
@@ -4313,28 +4676,41 @@ END $do$;
 -- Default privileges do not apply: with INSERT or TRIGGER a role could claim in the name of others.
 -- What the owner has granted since is kept.
 DO $$
-DECLARE changed record; BEGIN
+DECLARE
+    changed record;
+BEGIN
     FOR changed IN
         WITH object (name, oid, owner, privileges, namespace) AS (
             SELECT 'TABLE ' || oid::regclass, oid, relowner, relacl, relnamespace FROM pg_class
             UNION ALL
             SELECT 'ROUTINE ' || oid::regprocedure, oid, proowner, proacl, pronamespace FROM pg_proc
-            UNION ALL SELECT 'SCHEMA advisory', oid, nspowner, nspacl, oid FROM pg_namespace)
-        SELECT c.command FROM object AS o, LATERAL (
-            SELECT format('REVOKE ALL ON %s FROM %s', name,
-                          CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-            FROM aclexplode(privileges)
-            WHERE grantee <> owner AND (grantee <> 0 OR name NOT LIKE 'ROUTINE%')
-            UNION ALL SELECT format('REVOKE ALL ON %s FROM PUBLIC', name)
-            WHERE name ~ 'ROUTINE .*\m(unclaim|break_lease|tokens_above)\('
-            UNION ALL SELECT format('GRANT INSERT, SELECT ON %s TO PUBLIC', name)
-            WHERE name ~ 'TABLE .*\m_request$') AS c (command)
-        WHERE namespace = 'advisory'::regnamespace
-            AND (oid::text = ANY (string_to_array(
-                current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE
+            UNION ALL
+            SELECT 'SCHEMA advisory', oid, nspowner, nspacl, oid FROM pg_namespace),
+        new AS (
+            -- 00-begin.sql has set what was there before.
+            SELECT *
+            FROM object
+            WHERE namespace = 'advisory'::regnamespace
+                AND (oid::text = ANY (string_to_array(
+                    current_setting('advisory_portable.known', true), ' '))) IS NOT TRUE)
+        SELECT c.command
+        FROM new,
+             LATERAL (
+                 -- What default privileges have granted.
+                 SELECT format('REVOKE ALL ON %s FROM %s', name,
+                               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+                 FROM aclexplode(privileges)
+                 WHERE grantee <> owner AND (grantee <> 0 OR name NOT LIKE 'ROUTINE%')
+                 UNION ALL
+                 SELECT format('REVOKE ALL ON %s FROM PUBLIC', name)
+                 WHERE name ~ 'ROUTINE .*\m(unclaim|break_lease|tokens_above)\('
+                 UNION ALL
+                 SELECT format('GRANT INSERT, SELECT ON %s TO PUBLIC', name)
+                 WHERE name ~ 'TABLE .*\m_request$') AS c (command)
     LOOP
         EXECUTE changed.command;
-    END LOOP; END $$;
+    END LOOP;
+END $$;
 
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 

@@ -79,6 +79,13 @@ BEGIN
     RETURN answer;
 END $$;
 
+-- What a row says of the session that has asked for it.
+CREATE OR REPLACE FUNCTION advisory._who(asked_by oid)
+    RETURNS text
+    LANGUAGE sql STABLE AS $$
+    SELECT concat_ws('@', pg_get_userbyid(asked_by),
+                     nullif(current_setting('application_name'), '')) $$;
+
 -- The server that writes a row, with its standbys; 0 where a service does not tell.
 CREATE OR REPLACE FUNCTION advisory._system()
     RETURNS bigint
