@@ -48,8 +48,8 @@ CREATE OR REPLACE FUNCTION advisory._names(of_namespace text, of_name text)
         AND k.key & -16384 NOT IN (SELECT n.base FROM named AS n) $$;
 
 -- The locks of the server with their sessions and names, and leases that sessions wait for: their
--- raw is null.  number: the key as pg_locks has it; key: that of the name.  session: the process, of
--- a parallel worker its leader; below 0 a prepared transaction, or a lease.  tag: what is waited
+-- raw is null.  number: the key that pg_locks shows; key: that of the name.  session: the process,
+-- of a parallel worker its leader; below 0 a prepared transaction, or a lease.  tag: what is waited
 -- for; the queue of a semaphore or lease is one with it.  start: since when a session waits.
 CREATE OR REPLACE FUNCTION advisory._named_locks(of_namespace text, of_name text)
     RETURNS TABLE (raw pg_locks, number bigint, key bigint, namespace text, name text,
@@ -181,8 +181,8 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
         WHERE number BETWEEN first_key AND last_key
             AND r.objsubid = least((raw).objsubid, 4) AND is_here >= is_label
         ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
-    WHERE number IS NOT NULL
-        OR tag IN (SELECT tag FROM lock WHERE NOT (raw).granted) AND (raw).locktype IS NOT NULL
+    WHERE (raw).locktype IS NOT NULL
+        AND (number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT (raw).granted))
     WINDOW of_session AS (PARTITION BY session)
     UNION ALL
     SELECT NULL, datname, NULL, NULL, NULL, state, 'lease', namespace, name, NULL, NULL, NULL, NULL,
