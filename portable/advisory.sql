@@ -1849,8 +1849,8 @@ BEGIN
 
     r.reason := 'Another session takes it or ends it, relies on it, or waits for it.';
     BEGIN
-        IF _can_lock() AND NOT pg_try_advisory_xact_lock(queue) THEN
-            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'somebody waits';
+        IF _can_lock() THEN    -- To name the function in this condition would need the privilege.
+            PERFORM _require(pg_try_advisory_xact_lock(queue), '55P03', 'somebody waits');
         END IF;
         SELECT l.* INTO old FROM _leases AS l WHERE l.key = k FOR UPDATE SKIP LOCKED;
         IF old.key IS NULL AND EXISTS (SELECT FROM _leases AS l WHERE l.key = k)
