@@ -1192,7 +1192,7 @@ BEGIN
             DETAIL = 'A session can get a token only for a lock or slot that it holds in '
                      'exclusive mode.';
     END IF;
-    -- Older versions have no such function, so only what is executed may name it.
+    -- By EXECUTE, because the fourth argument is new in 17.
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
     RETURN _make_token(place);
 END $$;
@@ -2493,7 +2493,7 @@ CREATE OR REPLACE VIEW advisory._sets AS
     WHERE granted AND key & 16383 BETWEEN 1 AND 16382
     GROUP BY pid, key & -16384;
 
--- The entries, with so many slots, which are a part of the semaphore.
+-- The entries, with the slots that a session has of a semaphore or waits for: part says so in words.
 CREATE OR REPLACE VIEW advisory._entry AS
     SELECT e.*,
            slots,

@@ -120,7 +120,7 @@ BEGIN
             DETAIL = 'A session can get a token only for a lock or slot that it holds in '
                      'exclusive mode.';
     END IF;
-    -- Older versions have no such function, so only what is executed may name it.
+    -- By EXECUTE, because the fourth argument is new in 17.
     EXECUTE $sql$ SELECT pg_logical_emit_message(false, 'advisory', '', true) $sql$ INTO place;
     RETURN _make_token(place);
 END $$;

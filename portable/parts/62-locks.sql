@@ -200,7 +200,7 @@ CREATE OR REPLACE VIEW advisory._sets AS
     WHERE granted AND key & 16383 BETWEEN 1 AND 16382
     GROUP BY pid, key & -16384;
 
--- The entries, with so many slots, which are a part of the semaphore.
+-- The entries, with the slots that a session has of a semaphore or waits for: part says so in words.
 CREATE OR REPLACE VIEW advisory._entry AS
     SELECT e.*,
            slots,
