@@ -146,7 +146,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
     -- Otherwise pg_stat_activity stays as it was when the transaction first looked at it.
     SELECT pg_stat_clear_snapshot();
     WITH lock AS MATERIALIZED (SELECT * FROM _named_locks(of_namespace, of_name)),
-    holder AS MATERIALIZED (
+    holder AS MATERIALIZED (    -- Of slots and leases.
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
         FROM lock WHERE (slot > 0 OR lease IS NOT NULL) AND is_held GROUP BY tag),
     use AS MATERIALIZED (
@@ -200,7 +200,7 @@ CREATE OR REPLACE VIEW advisory._sets AS
     WHERE granted AND key & 16383 BETWEEN 1 AND 16382
     GROUP BY pid, key & -16384;
 
--- The entries, with the slots that a session has of a semaphore or waits for: part says so in words.
+-- The entries, with the slots of a semaphore that a session has or waits for; part has the words.
 CREATE OR REPLACE VIEW advisory._entry AS
     SELECT e.*,
            slots,
