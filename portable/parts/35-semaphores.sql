@@ -1,53 +1,144 @@
 -- Semaphores.
 
-CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void
-    LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM _check(slot::text, what), _require(slot BETWEEN 1 AND 16000, '22023',
-                                               what || ' must be between 1 and 16000'); END $$;
+CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM _check(slot::text, what);
+    IF slot NOT BETWEEN 1 AND 16000 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = what || ' must be between 1 and 16000';
+    END IF;
+END $$;
 
 -- So many slots that nobody has, this session included, all or none (NULL).  base is the key of
 -- slot 0.  Nobody overtakes those who wait: the first of them holds the lock of slot 0, the queue.
 -- Whoever takes several at once holds that of 16383, and for a moment slots that it may not keep.
 CREATE OR REPLACE FUNCTION advisory._take_slots(is_xact boolean, base bigint, slots integer,
-    wanted integer) RETURNS integer[] LANGUAGE plpgsql AS $$
-DECLARE is_awaited boolean; is_moving boolean; free integer[]; slot integer; taken integer[]; BEGIN
+                                                wanted integer)
+    RETURNS integer[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    is_awaited boolean;
+    is_moving boolean;
+    free integer[];
+    slot integer;
+    taken integer[];
+BEGIN
     FOR attempt IN 1 .. 100 LOOP
         -- One look: all this was true at one moment.  (SELECT slots): one plan for all numbers.
         WITH held AS MATERIALIZED (
-            SELECT (key - base)::integer AS slot FROM _keys
+            SELECT (key - base)::integer AS slot
+            FROM _keys
             WHERE key BETWEEN base AND base + 16383 AND granted
                 AND (key BETWEEN base + 1 AND base + slots OR pid <> pg_backend_pid()))
         SELECT 0 IN (SELECT h.slot FROM held AS h), 16383 IN (SELECT h.slot FROM held AS h),
-               ARRAY(SELECT s FROM generate_series(1, (SELECT slots)) AS s
-                     WHERE s NOT IN (SELECT h.slot FROM held AS h) ORDER BY s)
+               ARRAY(SELECT s
+                     FROM generate_series(1, (SELECT slots)) AS s
+                     WHERE s NOT IN (SELECT h.slot FROM held AS h)
+                     ORDER BY s)
         INTO is_awaited, is_moving, free;
+
         taken := '{}';
         EXIT WHEN is_awaited;
-        FOREACH slot IN ARRAY CASE WHEN cardinality(free) >= wanted THEN free ELSE '{}' END LOOP
-            IF _try_once(false, is_xact, base + slot) THEN taken := taken || slot; END IF;
-            IF cardinality(taken) = wanted THEN RETURN taken; END IF;
-        END LOOP;
+        IF cardinality(free) >= wanted THEN
+            FOREACH slot IN ARRAY free LOOP
+                IF _try_once(false, is_xact, base + slot) THEN
+                    taken := taken || slot;
+                END IF;
+                IF cardinality(taken) = wanted THEN
+                    RETURN taken;
+                END IF;
+            END LOOP;
+        END IF;
+
+        -- Others were faster.  Those that move may give some back in a moment.
         PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
         EXIT WHEN cardinality(free) < wanted AND NOT is_moving;
-        PERFORM pg_sleep(0.001) WHERE is_moving;
+        IF is_moving THEN
+            PERFORM pg_sleep(0.001);
+        END IF;
     END LOOP;
-    RETURN NULL; END $$;
+    RETURN NULL;
+END $$;
+
+-- The slots, by way of a lock that only one session can have: base, the queue, or base + 16383.
+-- They are session-level, and NULL if they are not free in time.  mine are the keys of slots that
+-- this session has already.
+CREATE OR REPLACE FUNCTION advisory._take_slots_through(gate bigint, base bigint, slots integer,
+                                                        wanted integer, most integer,
+                                                        deadline timestamptz, mine bigint[])
+    RETURNS integer[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
+    taken integer[];
+BEGIN
+    IF gate = base THEN
+        IF wanted BETWEEN 2 AND 382 THEN
+            -- This tells others how many slots it waits for.
+            PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted);
+        END IF;
+        IF NOT _take(false, true, base, most) THEN
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+        END IF;
+    ELSE
+        -- No lock_timeout here: the server would drop a cancel that comes together with it.
+        FOR attempt IN 1 .. 100 LOOP
+            EXIT WHEN pg_try_advisory_xact_lock(gate);
+            IF attempt = 100 THEN
+                RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'too late';
+            END IF;
+            PERFORM pg_sleep(0.001);
+        END LOOP;
+    END IF;
+
+    LOOP
+        -- To try some locks costs less than a look at pg_locks.
+        IF wanted = 1 AND slots <= 100 THEN
+            taken := (SELECT ARRAY[s]
+                      FROM generate_series(1, (SELECT slots)) AS s
+                      WHERE CASE WHEN base + s <> ALL (mine)
+                                 THEN pg_try_advisory_lock(base + s) END
+                      LIMIT 1);
+        ELSE
+            taken := _take_slots(false, base, slots, wanted);
+        END IF;
+        EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
+        PERFORM pg_sleep(pause);
+        pause := least(pause * 1.05, 0.01);
+    END LOOP;
+    RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'leave the queue';
+EXCEPTION WHEN lock_not_available THEN
+    -- This has released the lock of the queue, whatever has happened.
+    RETURN taken;
+END $$;
 
 -- So many slots, or, if they are not free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text,
-    name text, slots integer, wanted integer, timeout interval)
-    RETURNS integer[] LANGUAGE plpgsql COST 1000 AS $$
-DECLARE base bigint := _slot_key(namespace, name, 0); most integer := _milliseconds(timeout);
-    deadline timestamptz; taken integer[]; mine bigint[]; gate bigint;
-    pause double precision := 0.0005;    -- pg_sleep() makes a millisecond of it.
+                                             name text, slots integer, wanted integer,
+                                             timeout interval)
+    RETURNS integer[]
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);
+    most integer := _milliseconds(timeout);
+    deadline timestamptz;
+    gate bigint;
+    mine bigint[];
+    taken integer[];
 BEGIN
     IF (slots BETWEEN 1 AND 16000 AND wanted BETWEEN 1 AND slots) IS NOT TRUE THEN
-        PERFORM _check_slot(slots, 'slots'), _check(wanted::text, 'wanted'),
-                _require(false, '22023', 'wanted must be between 1 and ' || slots);
+        PERFORM _check_slot(slots, 'slots');
+        PERFORM _check(wanted::text, 'wanted');
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'wanted must be between 1 and ' || slots;
     ELSIF wanted = 1 THEN
         taken := _take_slots(is_xact, base, slots, 1);
-        IF taken IS NOT NULL THEN RETURN taken; END IF;
+        IF taken IS NOT NULL THEN
+            RETURN taken;
+        END IF;
     END IF;
+
     deadline := _deadline(most);
     -- Several are taken at once by one session after the other.
     FOREACH gate IN ARRAY CASE WHEN wanted > 1 THEN ARRAY[base + 16383] ELSE '{}' END
@@ -56,58 +147,49 @@ BEGIN
         EXIT WHEN taken IS NOT NULL;
         mine := ARRAY(SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + slots);
         BEGIN
-            BEGIN
-                -- This tells others how many slots it waits for.
-                PERFORM pg_try_advisory_xact_lock_shared(base + 16000 + wanted)
-                WHERE gate = base AND wanted BETWEEN 2 AND 382;
-                -- No lock_timeout here: the server would drop a cancel that comes together with it.
-                FOR attempt IN 1 .. CASE gate WHEN base THEN 0 ELSE 100 END LOOP
-                    EXIT WHEN pg_try_advisory_xact_lock(gate);
-                    PERFORM _require(attempt < 100, '55P03', 'too late'), pg_sleep(0.001);
-                END LOOP;
-                PERFORM _require(gate <> base OR _take(false, true, base, most),
-                                 '55P03', 'too late');
-                LOOP
-                    -- To try some locks costs less than a look at pg_locks.
-                    IF wanted = 1 AND slots <= 100 THEN
-                        taken := (SELECT ARRAY[s] FROM generate_series(1, (SELECT slots)) AS s
-                                  WHERE CASE WHEN base + s <> ALL (mine)
-                                             THEN pg_try_advisory_lock(base + s) END LIMIT 1);
-                    ELSE
-                        taken := _take_slots(false, base, slots, wanted);
-                    END IF;
-                    EXIT WHEN taken IS NOT NULL OR gate <> base OR clock_timestamp() >= deadline;
-                    PERFORM pg_sleep(pause);
-                    pause := least(pause * 1.05, 0.01);
-                END LOOP;
-                PERFORM _require(false, '55P03', 'leave the queue');
-            EXCEPTION WHEN lock_not_available THEN
-                NULL;    -- This releases the lock of the queue, whatever has happened.
-            END;
-            PERFORM pg_advisory_xact_lock(base + s), pg_advisory_unlock(base + s)
-            FROM unnest(taken) AS s WHERE is_xact;
+            taken := _take_slots_through(gate, base, slots, wanted, most, deadline, mine);
+            -- They were taken in a block that had to fail, so they are session-level until here.
+            IF is_xact THEN
+                PERFORM pg_advisory_xact_lock(base + s) FROM unnest(taken) AS s;
+                PERFORM pg_advisory_unlock(base + s) FROM unnest(taken) AS s;
+            END IF;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
             -- A cancel can come when slots are taken, and taken does not say so yet.
-            PERFORM pg_advisory_unlock(key) FROM _own
+            PERFORM pg_advisory_unlock(key)
+            FROM _own
             WHERE key BETWEEN base + 1 AND base + slots AND key <> ALL (mine);
             RAISE;
         END;
     END LOOP;
-    PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout)
-    WHERE must AND taken IS NULL;
-    RETURN taken; END $$;
+
+    IF must AND taken IS NULL THEN
+        PERFORM _raise_not_available(namespace, name, base, slots, wanted, timeout);
+    END IF;
+    RETURN taken;
+END $$;
 
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
-    is_for_slots boolean, slots integer, wanted integer)
-    RETURNS TABLE (taken text, slot integer) LANGUAGE plpgsql AS $$
-DECLARE keys bigint[] := '{}'; BEGIN
+                                             is_for_slots boolean, slots integer, wanted integer)
+    RETURNS TABLE (taken text, slot integer)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    keys bigint[] := '{}';
+BEGIN
     names := _check_list(namespace, names, 'name');
-    PERFORM _check_slot(slots, 'slots') WHERE is_for_slots;
-    PERFORM _check(wanted::text, 'wanted'),
-            _require(wanted >= 1, '22023', 'wanted must be at least 1');
-    FOR taken IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place)
-                 GROUP BY element ORDER BY min(place)
+    IF is_for_slots THEN
+        PERFORM _check_slot(slots, 'slots');
+    END IF;
+    PERFORM _check(wanted::text, 'wanted');
+    IF wanted < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'wanted must be at least 1';
+    END IF;
+
+    FOR taken IN
+        SELECT element
+        FROM unnest(names) WITH ORDINALITY AS list (element, place)
+        GROUP BY element
+        ORDER BY min(place)
     LOOP
         EXIT WHEN cardinality(keys) = wanted;
         slot := CASE WHEN is_for_slots
@@ -119,29 +201,48 @@ DECLARE keys bigint[] := '{}'; BEGIN
         RETURN NEXT;
     END LOOP;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
-    PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
-    RAISE; END $$;
+    IF NOT is_xact THEN
+        PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key;
+    END IF;
+    RAISE;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL)
-    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
-DECLARE base bigint := _slot_key(namespace, name, 0); is_released boolean; BEGIN
-    IF slot NOT BETWEEN 1 AND 16000 THEN PERFORM _check_slot(slot, 'slot'); END IF;
+    RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);
+    is_released boolean;
+BEGIN
+    IF slot NOT BETWEEN 1 AND 16000 THEN
+        PERFORM _check_slot(slot, 'slot');
+    END IF;
     IF slot IS NOT NULL THEN
         is_released := _unlock_quietly(false, base + slot);
     ELSE
         is_released := EXISTS (
-            SELECT FROM (SELECT key FROM _own WHERE key BETWEEN base + 1 AND base + 16000
-                         ORDER BY key DESC OFFSET 0) AS own     -- So it tries one after the other.
+            SELECT FROM (SELECT key
+                         FROM _own
+                         WHERE key BETWEEN base + 1 AND base + 16000
+                         ORDER BY key DESC
+                         OFFSET 0) AS own    -- So it tries one after the other.
             WHERE _unlock_quietly(false, key));
     END IF;
-    IF is_released THEN RETURN true; END IF;
+    IF is_released THEN
+        RETURN true;
+    END IF;
     RAISE WARNING 'you don''t own % semaphore "%"',
         coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
-    RETURN false; END $$;
+    RETURN false;
+END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
-    RETURNS integer LANGUAGE plpgsql COST 1000 AS $$ BEGIN
-    PERFORM _slot_key(namespace, name, 0), _check(slots::text, 'slots');
+    RETURNS integer
+    LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+    PERFORM _slot_key(namespace, name, 0);    -- Checks the name.
+    PERFORM _check(slots::text, 'slots');
     PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
     RETURN (SELECT count(*) FROM unnest(slots) AS slot
-            WHERE advisory.release(namespace, name, slot)); END $$;
+            WHERE advisory.release(namespace, name, slot));
+END $$;

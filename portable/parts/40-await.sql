@@ -2,27 +2,39 @@
 
 -- Sleeps between two looks, and returns the next pause, NULL if it is too late.  The first is null.
 CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz,
-    instead text) RETURNS double precision LANGUAGE plpgsql AS $$ BEGIN
+                                           instead text)
+    RETURNS double precision
+    LANGUAGE plpgsql AS $$
+BEGIN
     IF seconds IS NULL THEN
-        PERFORM _require(pg_current_xact_id_if_assigned() IS NULL, '25001',
-            'advisory.await_*() cannot wait without a snapshot here',
-            'The transaction has written.',
-            format('Call it outside of a transaction block, or use %s.', instead));
+        IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = '25001',
+                MESSAGE = 'advisory.await_*() cannot wait without a snapshot here',
+                DETAIL = 'The transaction has written.',
+                HINT = format('Call it outside of a transaction block, or use %s.', instead);
+        END IF;
         RETURN 0.001;
     END IF;
     PERFORM pg_sleep(CASE WHEN NOT isfinite(deadline) THEN seconds
                           ELSE least(seconds, extract(epoch FROM deadline - clock_timestamp()))
                      END);
-    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END; END $$;
+    RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
+END $$;
 
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
-    key bigint, slots integer, timeout interval, INOUT slot integer) LANGUAGE plpgsql AS $$
-DECLARE pause double precision;
-    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout)); BEGIN
-    PERFORM advisory._check(key::pg_catalog.text, 'key'),
-            advisory._check(coalesce(namespace, name, 'no label'), 'label');
-    PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
+                                            key bigint, slots integer, timeout interval,
+                                            INOUT slot integer)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
+    pause double precision;
+BEGIN
+    PERFORM advisory._check(key::pg_catalog.text, 'key');
+    PERFORM advisory._check(coalesce(namespace, name, 'no label'), 'label');
+    IF is_shared IS NULL THEN
+        PERFORM advisory._check_slot(slots, 'slots');
+    END IF;
     pause := advisory._pause(NULL, deadline, 'advisory.lock() or advisory.acquire()');
     LOOP
         COMMIT;    -- Each ends the snapshot.
@@ -31,7 +43,9 @@ DECLARE pause double precision;
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0')
                      THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
-        PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout)
-        WHERE pause IS NULL;
+        IF pause IS NULL THEN
+            PERFORM advisory._raise_not_available(namespace, name, key, slots, 1, timeout);
+        END IF;
         pause := advisory._pause(pause, deadline, NULL);
-    END LOOP; END $$;
+    END LOOP;
+END $$;

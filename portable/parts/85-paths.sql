@@ -5,7 +5,9 @@ DECLARE
     f record;
 BEGIN
     -- The path of the functions in PL/pgSQL.
-    FOR f IN SELECT oid::regprocedure AS name FROM pg_proc
+    FOR f IN
+        SELECT oid::regprocedure AS name
+        FROM pg_proc
         WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
             AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
             AND (proname, pronargs) NOT IN (('key', 2), ('_slot_key', 3), ('_unlock_quietly', 2))
