@@ -517,14 +517,16 @@ BEGIN
                 'SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSE
         -- A name that cannot be shown is not named: then only a lock can be given, by its key.
+        -- Nobody is named if this session has all slots itself, or the holder has just gone.
         hint := concat(
             'To see what others wait for: SELECT * FROM advisory.blockers.',
             ' To end that session: SELECT advisory.terminate_holder'
             || CASE WHEN _display(namespace, name) = namespace || '/' || name
                     THEN format('(%L, %L', namespace, name)
                     WHEN slots IS NULL THEN format('_key(%s', key) END
-            || format(', %s, kind => %L).', holder.pid,
-                      CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END));
+            || CASE WHEN holder.pid IS NOT NULL
+                    THEN format(', %s, kind => %L).', holder.pid,
+                                CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END) END);
     END IF;
 
     RAISE EXCEPTION 'could not obtain % "%" %',

@@ -17,6 +17,17 @@ sub locks_of ($session) {
         $session->pid);
 }
 
+# ---- Nobody is in the way ------------------------------------------------------------------------
+
+# The error names no session to end where there is no other one.
+{
+    my $session = session()->run(q(SELECT advisory.acquire('mine', 's', 1)));
+    my $error = $session->fails(q(SELECT advisory.acquire('mine', 's', 1, '10 ms')), '55P03',
+        'all slots are its own');
+    is($error->{hint}, 'To see what others wait for: SELECT * FROM advisory.blockers.',
+        'the hint names no session to end');
+}
+
 # ---- A timeout of the statement is never lost ----------------------------------------------------
 
 # Somebody takes several slots just now, for a tenth of a second and more: a wait that ends then by
