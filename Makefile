@@ -45,9 +45,9 @@ SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
 # All files begin with this one, which has all headers from outside: g++ reads them once. That is almost half of the build. (clang++ would
 # have to be told of it in each file.)
-HEADERS      = src/base/pg.h
-PRECOMPILED  = $(if $(findstring Free Software,$(shell $(CXX) --version 2>&1)),$(HEADERS).gch)
-EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(HEADERS).gch $(HEADERS).d $(BUILT_FOR) output_iso
+FIRST_HEADER = src/base/pg.h
+PRECOMPILED  = $(if $(findstring Free Software,$(shell $(CXX) --version 2>&1)),$(FIRST_HEADER).gch)
+EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(FIRST_HEADER).gch $(FIRST_HEADER).d $(BUILT_FOR) output_iso
 
 # ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
 # (Debian's client package has PGXS too, but not the headers.)
@@ -130,10 +130,10 @@ $(BUILT_FOR): FORCE
 	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || printf '%s\n' "$$BUILD_ID" > $@
 $(OBJS): $(BUILT_FOR) $(PRECOMPILED)
 # Without warnings: it is not meant to be compiled by itself.
-$(HEADERS).gch: $(HEADERS) $(BUILT_FOR)
+$(FIRST_HEADER).gch: $(FIRST_HEADER) $(BUILT_FOR)
 	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -w -x c++-header -c -o $@ $<
 
--include $(wildcard $(OBJS:.o=.d) $(HEADERS).d)
+-include $(wildcard $(OBJS:.o=.d) $(FIRST_HEADER).d)
 
 ##For the server of PG_CONFIG=/path/to/pg_config; options: CONTRIBUTING.md
 ##  make [install]        build [install]; also uninstall, installcheck, clean
