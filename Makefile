@@ -44,9 +44,10 @@ PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-f
 SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
 # All files begin with this one, which has all headers from outside: g++ reads them once. That is almost half of the build. (clang++ would
-# have to be told of it in each file.)
+# have to be told of it in each file, and ccache would keep nothing.)
 FIRST_HEADER = src/base/pg.h
-PRECOMPILED  = $(if $(findstring Free Software,$(shell $(CXX) --version 2>&1)),$(FIRST_HEADER).gch)
+CXX_MACROS   = $(filter __GNUC__ __clang__,$(shell $(CXX) -dM -E -x c++ /dev/null 2>/dev/null))
+PRECOMPILED  = $(if $(findstring ccache,$(CXX))$(filter __clang__,$(CXX_MACROS)),,$(if $(CXX_MACROS),$(FIRST_HEADER).gch))
 EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(FIRST_HEADER).gch $(FIRST_HEADER).d $(BUILT_FOR) output_iso
 
 # ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
@@ -127,7 +128,7 @@ $(REGRESS_FILES): FORCE
 $(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_CONFIG) --configure; cat $(dir $(HEADER))pg_config.h; } | cksum) \
 	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT) $(WRAPPED)
 $(BUILT_FOR): FORCE
-	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || printf '%s\n' "$$BUILD_ID" > $@
+	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || { rm -f $(FIRST_HEADER).gch; printf '%s\n' "$$BUILD_ID" > $@; }
 $(OBJS): $(BUILT_FOR) $(PRECOMPILED)
 # Without warnings: it is not meant to be compiled by itself.
 $(FIRST_HEADER).gch: $(FIRST_HEADER) $(BUILT_FOR)
@@ -250,5 +251,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-19s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: portable demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb image-tree \
-	test-packages lint sanitize test-assert test-faults bench bench-plots portable-extension portable-tle pictures help FORCE
+.PHONY: portable demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak model addresses dist deb \
+	image-tree test-packages lint sanitize test-assert test-faults bench bench-plots portable-extension portable-tle pictures help FORCE

@@ -2,7 +2,7 @@
 # The archive for PGXN: `make dist` writes advisory_ext-X.Y.Z.zip into this folder, and its checksum into advisory_ext-X.Y.Z.zip.sha256.
 #
 # It has the files of the last commit (`git archive`), under a folder of the same name, and the install script, which make joins from
-# sql/parts and which META.json names. Without git, as in an unpacked distribution, it has the files of this tree.
+# sql and which META.json names. Without git, as in an unpacked distribution, it has the files of this tree.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

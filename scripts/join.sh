@@ -4,14 +4,20 @@
 #   sh scripts/join.sh extension    for sql/advisory_ext--VERSION.sql
 #   sh scripts/join.sh portable     for portable/advisory.sql
 set -eu
-cd "$(dirname "$0")/.."
+cd -- "$(dirname "$0")/.." >/dev/null
 
 surface() { awk -v edition="$1" -f scripts/surface.awk sql/surface; }
 
 # join FILE…: with an empty line between them. A line @FILE stands for what is in another file.
 join() {
     awk 'FNR == 1 && NR > 1 { print "" }
-        /^@/ { while ((getline line < substr($0, 2)) > 0) print line; close(substr($0, 2)); next }
+        /^@/ {
+            file = substr($0, 2)
+            while ((got = (getline line < file)) > 0) print line
+            if (got < 0) { print FILENAME ": there is no " file | "cat >&2"; exit 1 }
+            close(file)
+            next
+        }
         { print }' "$@"
 }
 

@@ -160,7 +160,16 @@ run_tests() {
 }
 
 # The names of a version's runs.
-runs_of() { sed -E "s/\\<plain\\>/$1/; s/\\<jit\\>/$1-jit/" <<<"$RUNS"; }
+runs_of() {
+    local run
+    for run in $RUNS; do
+        case $run in
+            plain) say "$1" ;;
+            jit)   say "$1-jit" ;;
+            *)     die "there is no run '$run': choose of plain jit" ;;
+        esac
+    done
+}
 
 test_version() {
     local version=$1 where=here run
@@ -186,8 +195,7 @@ main() {
     local version names=()
     is_root || die "the test matrix makes chroots, and that needs root ('make test' does not)"
     VERSIONS=${VERSIONS:-$(printf '%s\n' "$(host_version)" 15 17 18 19 | sort -un | tr '\n' ' ')}
-    # shellcheck disable=SC2207 # names
-    for version in $VERSIONS; do names+=($(runs_of "$version")); done
+    for version in $VERSIONS; do mapfile -t -O "${#names[@]}" names <<<"$(runs_of "$version")"; done
     begin_runs matrix
     # shellcheck disable=SC2086 # names
     run_side_by_side test_version $VERSIONS

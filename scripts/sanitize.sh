@@ -69,7 +69,7 @@ under_sanitizers() {
 }
 
 under_valgrind() {
-    ADVISORY_EXT_SETTINGS="jit_provider=none" \
+    ADVISORY_EXT_SETTINGS="${ADVISORY_EXT_SETTINGS:+$ADVISORY_EXT_SETTINGS; }jit_provider=none" \
     ADVISORY_EXT_UNDER="valgrind --quiet --leak-check=no --error-limit=no --track-origins=yes --log-file=$reports/valgrind.%p" \
         watched "valgrind's memcheck" regress
 }

@@ -37,18 +37,26 @@ function values_of_ids() {
 
 # ---- Reading ------------------------------------------------------------------------------------------
 
+function fail(what) {
+    print FILENAME ": " what ": " $1 | "cat >&2"
+    exit 1
+}
+
 # Sets head, comment, symbol, rows, is_immutable, call, own_comment; and of the head kind, name, args and result.
-function read_declaration(    i, line, field, to_end) {
+function read_declaration(    i, line, field, other, to_end) {
     head = comment = symbol = rows = is_immutable = call = own_comment = field = ""
     for (i = 1; i <= NF; i++) {
         line = $i
         if (line ~ /^#/) continue
+        if (line ~ /^[^ ]/ && head != "" || line ~ /\r/) fail("an empty line is missing, or there is a carriage return")
         if (match(line, /^    (COMMENT|SYMBOL|ROWS|IMMUTABLE|PORTABLE COMMENT|PORTABLE LIKE|PORTABLE)( |$)/)) {
             field = substr(line, 5, RLENGTH - 4)
             sub(/ $/, "", field)
             line = substr(line, RLENGTH + 1)
         } else if (field == "PORTABLE") {
             line = "\n" line
+        } else if (field != "" || line ~ /^    [^ ]/) {
+            fail("there is no such field: " line)
         } else {
             sub(/^ */, head == "" ? "" : " ", line)
         }
@@ -58,17 +66,19 @@ function read_declaration(    i, line, field, to_end) {
         else if (field == "ROWS")             rows = " ROWS " line
         else if (field == "IMMUTABLE")        is_immutable = 1
         else if (field == "PORTABLE COMMENT") own_comment = own_comment line
-        else if (field == "PORTABLE LIKE")    call = calls[line]
+        else if (field == "PORTABLE LIKE")    call = calls[other = line]
         else                                  call = call line
     }
     if (head == "") return
+    if (comment == "" || head !~ /\)/) fail("it has no comment, or no arguments")
+    if (other != "" && call == "") fail("there is no " other)
     kind = "FUNCTION"
     if (sub(/^PROCEDURE /, "", head)) kind = "PROCEDURE"
     to_end = index(head, ")")
     name = substr(head, 1, index(head, "(") - 1)
     args = substr(head, length(name) + 2, to_end - length(name) - 2)
     result = substr(head, to_end + 2)
-    if (result ~ /^RETURNS LIKE /) result = results[substr(result, 14)]
+    if (result ~ /^RETURNS LIKE / && (result = results[substr(result, 14)]) == "") fail("there is nothing of that result")
     if (symbol == "") symbol = "advisory_" name
     calls[name] = call
     results[name] = result

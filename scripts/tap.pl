@@ -39,6 +39,7 @@ while (1) {
     skip(splice(@beside), splice @alone) if $ENV{TEST_UNTIL} && time > $ENV{TEST_UNTIL};
     start(shift @beside) while @beside && $running->parsers < $jobs;
     start(shift @alone) if @alone && !$running->parsers;
+    give_up(splice @again) if $ENV{TEST_UNTIL} && time > $ENV{TEST_UNTIL} + 120;
     start(@{ shift @again }) if @again && !$running->parsers;
     my ($parser, $test, $line) = $running->next or last;
     if   ($line) { hear($test, $line) }
@@ -71,6 +72,16 @@ sub may_run_again {
     my ($test) = @_;
     return 0 if ($ENV{TEST_TWICE} // '') ne 'yes' || $test->{before};
     return !$ENV{TEST_UNTIL} || time < $ENV{TEST_UNTIL} + 120;
+}
+
+# There is no time to run these once more.
+sub give_up {
+    for (@_) {
+        my ($name, $wrong) = @$_;
+        $failed += @$wrong;
+        push @failures, map { "$name: $_" } @$wrong;
+    }
+    return;
 }
 
 sub skip {

@@ -4,6 +4,7 @@
 #   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has built)
 #   RELEASES="bookworm trixie sid"  the Debian releases for deb
 #   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what this one cannot
+#   TEST_UNTIL=…                    from this time on, in seconds since 1970, less five minutes, neither deb nor readme begins
 #   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
 #                                   folders in there to have them made anew
 #
@@ -162,6 +163,11 @@ in_places() {
     mkdir -p "$CACHE"
     exec 9>"$CACHE/lock"
     flock 9     # two runs must not make, or use, one chroot at the same time
+    if [ -n "${TEST_UNTIL:-}" ] && [ "$(date +%s)" -ge $((TEST_UNTIL - 300)) ]; then
+        skip "$1: there is no time left for it"
+        exec 9>&-
+        return
+    fi
     [ "$ARCHITECTURES" = "$NATIVE" ] || call_qemu
     for release in $RELEASES; do
         for architecture in $ARCHITECTURES; do
@@ -197,7 +203,8 @@ build_and_install() {
 
 # The package for the newest server.
 built_package() {
-    find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' -printf '%f\n' 2>/dev/null | sort -V | tail -n 1
+    { find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' -printf '%f\n' 2>/dev/null || true; } |
+        sort -V | tail -n 1
 }
 
 major_of() { sed -n 's/^postgresql-\([0-9]*\)-.*/\1/p' <<<"$1"; }
@@ -207,6 +214,7 @@ follow_readme() {
     ! is_foreign "$1" || return 0
     deb=$(built_package "$1")
     if [ -n "$deb" ]; then
+        say "with $deb of $(date -r "$REPOSITORY/results/packages/$1/$deb" '+%F %T')"
         in_fresh_chroot "$1" readme.sh "$(major_of "$deb")"
     else
         skip "readme.sh on Debian $1: no package was built for it"

@@ -62,6 +62,25 @@ configured('--two --with-other');
 is(builds(), 1, 'the server was configured otherwise: it is built again');
 is(builds(), 0, 'once');
 
+# The Docker image is built from what .dockerignore lets through. (The job "image" of CI builds it.)
+{
+    my $context = tempdir(CLEANUP => 1);
+    open my $rules, '<', "$repository/.dockerignore" or die ".dockerignore: $!\n";
+    for my $path (map { /^!([\w\/.]+)$/ ? $1 : () } <$rules>) {
+        my ($folder) = $path =~ m{^(.*)/};
+        system('mkdir', '-p', "$context/$folder") if $folder;
+        system('cp', '-r', "$repository/$path", "$context/$path");
+    }
+    my $script = qx{ls '$context'/sql/*--*.sql 2>/dev/null};
+    unlink split /\n/, $script;
+    my ($version) = do { local (@ARGV, $/) = "$repository/advisory_ext.control"; <> }
+        =~ /^default_version *= *'(.*)'/m;
+    my $made = "sql/advisory_ext--$version.sql";
+    my $said = qx{make -C '$context' PG_CONFIG=none $made 2>&1};
+    is($?, 0, 'the files for the Docker image give the install script') or diag($said);
+    ok(-s "$context/$made", 'which is not empty');
+}
+
 my @help = split /\n/, qx{make -s -C '$repository' help};
 is($?, 0, 'make help');
 ok(@help > 10 && @help < 24 && !(grep { length > 80 } @help), 'it fits a screen');

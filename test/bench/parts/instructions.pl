@@ -1,7 +1,7 @@
-# The processor's instructions for one call, which are the same on every machine: callgrind counts
-# those of a server in single-user mode, for two numbers of rows, and the difference is divided by
-# the difference of the rows. So what a server takes to start, and a statement to be planned, does
-# not count; all else of a row does.
+# The processor's instructions for one call, which hardly differ between machines that have the same
+# packages: callgrind counts those of a server in single-user mode, for two numbers of rows, and the
+# difference is divided by the difference of the rows. So what a server takes to start, and a
+# statement to be planned, does not count; all else of a row does.
 package Bench::Part::instructions;
 
 use AdvisoryTest;
@@ -73,7 +73,7 @@ if (qx{valgrind --version 2>&1} !~ /^valgrind-/) {
     @compared = ();
 }
 
-# They are the same each time.
+# Each is counted once, since they hardly differ.
 for my $compared (@compared) {
     my ($work, $against, $most, $ours, $theirs) = @$compared;
     for my $tree (tree_names()) {
