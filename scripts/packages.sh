@@ -69,9 +69,13 @@ look_for_server() {
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
 }
 
-look_for_bench() {
+look_for_sessions() {
     look_for_server
     need libdbd-pg-perl "sessions of the tests and the bench" has_perl DBD::Pg
+}
+
+look_for_bench() {
+    look_for_sessions
     need valgrind "counts instructions" have valgrind
 }
 
@@ -86,7 +90,7 @@ look_for_model() {
 }
 
 look_for_tests() {
-    look_for_bench
+    look_for_sessions
     need libio-pty-perl "a terminal in which psql runs" has_perl IO::Pty
     need less "the pager of psql there" have less
     need binutils "nm, to look into the built library" have nm
