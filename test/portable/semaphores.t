@@ -219,14 +219,15 @@ load_portable($ENV{ADVISORY_TEST_DATABASE});
     my ($end, $cancelled, $left) = (time + 3, 0, 0);
     while (time < $end || ($cancelled <= 20 && time < $end + 60)) {
         for my $session (@sessions) {
-            $session->run(sprintf q(SET statement_timeout = %d), 1 + rand 30);
+            # It is also that of the statement that sets it, and of the one that turns it off.
+            wait_until('it has a timeout', sub { !$session->query(
+                sprintf q(SET statement_timeout = %d), 1 + rand 30)->{state} });
             $session->start(sprintf q(DO $$ BEGIN
                 PERFORM advisory.xact_acquire_many('late', 's', 3, %d, '1s'),
                     pg_sleep(random() * 0.01);
             END $$), 2 + rand 2);
         }
         $cancelled += ($_->finish->{state} // '') eq '57014' for @sessions;
-        # The timeout is also that of the statement that turns it off.
         for my $session (@sessions) {
             wait_until('it has no timeout',
                 sub { !$session->query('SET statement_timeout = 0')->{state} });
