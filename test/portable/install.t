@@ -126,21 +126,31 @@ my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
         print {$file} $WORK[$i];
         close $file or die "$files[$i]: $!\n";
     }
-    local $ENV{PGOPTIONS} = '-c client_min_messages=error';
-    open my $bench, '-|', "$ENV{PG_BINDIR}/pgbench -n -c 4 -T 10 -U portable_owner "
-        . "@{[ map { qq(-f $_) } @files ]} $database 2>&1" or die "pgbench: $!\n";
     my $AT_WORK = q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench');
-    wait_until('sessions are at work', sub { $admin->value($AT_WORK) == 4 });
-    my @said;
-    push @said, install() while $admin->value($AT_WORK);
-    my $report = join '', <$bench>;
-    close $bench;
+    my ($loaded, @status, @reports, @errors) = (0);
+    # On a machine that is busy with other things, too, a load can wait for a lock for too long.
+    for (1 .. 12) {
+        local $ENV{PGOPTIONS} = '-c client_min_messages=error';
+        open my $bench, '-|', "$ENV{PG_BINDIR}/pgbench -n -c 4 -T 10 -U portable_owner "
+            . "@{[ map { qq(-f $_) } @files ]} $database 2>&1" or die "pgbench: $!\n";
+        wait_until('sessions are at work', sub { $admin->value($AT_WORK) == 4 });
+        while ($admin->value($AT_WORK)) {
+            my $said = install();
+            $loaded += $said eq '';
+            push @errors, $said if $said !~ /\A(?:\z|.*canceling statement due to lock timeout)/;
+        }
+        push @reports, join '', <$bench>;
+        close $bench;
+        push @status, $?;
+        last if $loaded > 2;
+    }
     unlink @files;
-    is($?, 0, 'it is loaded again and again beside sessions at work, none of which gets an error')
-        or diag $report;
-    like($report, qr/^number of failed transactions: 0 /m, '... nor a deadlock');
-    is_deeply([ grep { $_ ne '' } @said ], [], '... and no load fails');
-    cmp_ok(scalar @said, '>', 2, '... of several') or diag scalar @said;
+    ok(!(grep { $_ } @status),
+        'it is loaded again and again beside sessions at work, none of which gets an error')
+        or diag @reports;
+    ok(!(grep { !/^number of failed transactions: 0 /m } @reports), '... nor a deadlock');
+    is_deeply(\@errors, [], '... and a load can only fail by giving up');
+    cmp_ok($loaded, '>', 2, '... and several succeed');
 }
 
 {
