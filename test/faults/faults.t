@@ -80,6 +80,7 @@ my @cases = (
     { call => q(SELECT advisory.terminate_holder('taken', 'lock', pg_backend_pid())) },
     { call => q(SELECT advisory.terminate_holder_key(7, pg_backend_pid())) },
     { call => q(SELECT advisory.terminate_blocker(0, 'none')) },
+    { call => q(SELECT advisory.cancel_waiter(0, 'none')) },
     # Without a snapshot
     (map { ({ call => "CALL advisory.$_('n', 'a')", alone => 1 },
         { call => "CALL advisory.$_('taken', 'lock', '2 ms')", alone => 1 },
