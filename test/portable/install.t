@@ -3,6 +3,7 @@
 # again, and callers with a hostile search_path.
 use FindBin;
 use AdvisoryTest;
+use Psql;
 
 my $owner = create_portable_database(name => "advisory_portable_$$");
 my $database = "advisory_portable_$$";
@@ -156,6 +157,19 @@ my @WORK = map { "\\set i random(1, 4)\n$_;\n" } (
 {
     my $reader = session(role => 'portable_owner', database => $database)
         ->run('BEGIN', 'SELECT FROM advisory.key_labels');
+    local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
+    my $load = Psql->new(role => 'portable_owner', database => $database)
+        ->start("\\o /dev/null\n\\i $FindBin::Bin/../../portable/advisory.sql");
+    my %tries;
+    wait_until('it has been turned away twice', sub {
+        $tries{$_}++ for $admin->column(q(SELECT waitstart FROM pg_locks WHERE waitstart IS NOT NULL
+            AND relation = 'advisory.key_labels'::regclass));
+        return keys %tries > 2;
+    });
+    $reader->run('COMMIT');
+    is($load->finish, '', 'it begins again if a transaction has read a table, and then succeeds');
+
+    $reader->run('BEGIN', 'SELECT FROM advisory.key_labels');
     like(install(), qr/ERROR:  canceling statement due to lock timeout/,
         'it gives up where a transaction that stays open has read a table');
     $reader->run('COMMIT');

@@ -40,14 +40,14 @@ SQL
 
 # The same row, as one would write it without the extension.
 my $BY_HAND = <<'SQL';
-INSERT INTO by_hand AS l (key, token, namespace, name, owner, role, era, ttl, lock_delay,
-                          acquired_at, renewed_at, expires_at, renewals)
-VALUES (1, element, 'bench', 'free', current_user, current_user::regrole, 1, '1 us', '0',
-        now(), now(), now(), 0)
-ON CONFLICT (key) DO UPDATE SET (token, namespace, name, owner, role, era, ttl, lock_delay,
-                                 acquired_at, renewed_at, expires_at, renewals) =
-    (EXCLUDED.token, EXCLUDED.namespace, EXCLUDED.name, EXCLUDED.owner, EXCLUDED.role, EXCLUDED.era,
-     EXCLUDED.ttl, EXCLUDED.lock_delay,
+INSERT INTO by_hand AS l (key, token, namespace, name, owner, role, role_name, server, era,
+                          ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)
+VALUES (1, element, 'bench', 'free', current_user, current_user::regrole, current_user, 1, 1,
+        '1 us', '0', now(), now(), now(), 0)
+ON CONFLICT (key) DO UPDATE SET (token, namespace, name, owner, role, role_name, server, era,
+                                 ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals) =
+    (EXCLUDED.token, EXCLUDED.namespace, EXCLUDED.name, EXCLUDED.owner, EXCLUDED.role,
+     EXCLUDED.role_name, EXCLUDED.server, EXCLUDED.era, EXCLUDED.ttl, EXCLUDED.lock_delay,
      EXCLUDED.acquired_at, EXCLUDED.renewed_at, EXCLUDED.expires_at, 0)
     WHERE l.expires_at + l.lock_delay <= now()
 RETURNING token, expires_at INTO taken
