@@ -25,6 +25,14 @@ sub waits_for_lease ($session, @statement) {
             kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
 }
 
+# Waits until these sessions sleep in the queues of leases. Before that they look at the lease, with a
+# lock that is in the way of others.
+sub sleep_for_leases (@sessions) {
+    return wait_until('they sleep', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity
+            WHERE pid = ANY (?) AND wait_event IN ('advisory', 'AdvisoryExtLease')),
+            [ map { $_->pid } @sessions ]) == @sessions });
+}
+
 # ---- It outlives its session ---------------------------------------------------------------------
 
 {
@@ -95,9 +103,7 @@ sub waits_for_lease ($session, @statement) {
         $waiters[ $i - 1 ]->start("SELECT clock_timestamp()
             FROM advisory.lease('l', 'one of two $i', '1h')");
     }
-    wait_until('they sleep', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity
-            WHERE pid = ANY (?) AND wait_event IN ('advisory', 'AdvisoryExtLease')),
-            [ map { $_->pid } @waiters ]) == 2 });
+    sleep_for_leases(@waiters);
     my $ended = $look->value("SELECT max(clock_timestamp())
         FROM advisory.leases, advisory.end_lease('l', name, token) WHERE name ~ '^one of two '");
     cmp_ok($look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $_->finish->{value},
@@ -111,6 +117,7 @@ sub waits_for_lease ($session, @statement) {
     # While the first waiter cannot look, a session that only tries does not take the free lease.
     my ($waiter, $token) = (session(), lease($look, 'overtaken'));
     waits_for_lease($waiter, "SELECT token FROM advisory.lease('l', 'overtaken', '1h')");
+    sleep_for_leases($waiter);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     $look->run("SELECT advisory.end_lease('l', 'overtaken', $token)");
     is(try_lease($look, 'overtaken'), undef, 'a session that only tries does not come first');

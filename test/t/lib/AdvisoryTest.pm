@@ -372,7 +372,13 @@ sub disconnect {
     return;
 }
 
-sub DESTROY { $_[0]->disconnect unless ${^GLOBAL_PHASE} eq 'DESTRUCT' }
+# A test that has died may have left the process stopped.
+sub DESTROY {
+    my ($self) = @_;
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    kill CONT => $self->{pid} unless $self->{gone};
+    return $self->disconnect;
+}
 
 # ---- A server ------------------------------------------------------------------------------------
 
