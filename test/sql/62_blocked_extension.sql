@@ -39,6 +39,7 @@ EXCEPTION WHEN query_canceled THEN
     GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, context = PG_EXCEPTION_CONTEXT;
     context := substring(context FROM 'while waiting for.*?mode');
 END $$;
+SET jit = off;  -- The time must not be over before the wait begins.
 SET statement_timeout = '50ms';
 SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock('billing', 'invoice:42')$$);
 --> canceling statement due to statement timeout|while waiting for advisory lock "billing/invoice:42" in exclusive mode
@@ -52,6 +53,7 @@ SELECT *
     FROM pg_temp.wait_context($$SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42'])$$);
 --> canceling statement due to statement timeout|while waiting for advisory lock "billing/invoice:42" in exclusive mode
 RESET statement_timeout;
+RESET jit;
 
 ---- Looking at it
 SELECT role, mode, scope, gid FROM advisory.holders('billing', 'shared');
