@@ -72,8 +72,8 @@ SELECT * FROM pg_temp.mine;
 
 ---- Times: whole seconds
 SELECT advisory.lock('time', 'held'), pg_sleep(0.01); --> t|
-SELECT held, extract(microseconds FROM held)::int % 1000000 AS fraction FROM advisory.activity
-    WHERE lock = 'time/held'; --> @ 0|0
+SELECT held < '1 min' AS short, extract(microseconds FROM held)::int % 1000000 AS fraction
+    FROM advisory.activity WHERE lock = 'time/held'; --> t|0
 SELECT held >= '0.01s' AS exactly FROM advisory.locks WHERE name = 'held'; --> t
 SELECT advisory.unlock('time', 'held'); --> t
 
