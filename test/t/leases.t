@@ -25,8 +25,8 @@ sub waits_for_lease ($session, @statement) {
             kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
 }
 
-# Waits until these sessions sleep in the queues of leases. Before that they look at the lease, with a
-# lock that is in the way of others.
+# Waits until these sessions sleep in the queues of leases. Before that they look at the lease, with
+# a lock that is in the way of others.
 sub sleep_for_leases (@sessions) {
     return wait_until('they sleep', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity
             WHERE pid = ANY (?) AND wait_event IN ('advisory', 'AdvisoryExtLease')),
