@@ -116,7 +116,7 @@ sub sleep_for_leases (@sessions) {
 {
     # While the first waiter cannot look, a session that only tries does not take the free lease.
     my ($waiter, $token) = (session(), lease($look, 'overtaken'));
-    waits_for_lease($waiter, "SELECT token FROM advisory.lease('l', 'overtaken', '1h')");
+    $waiter->start("SELECT token FROM advisory.lease('l', 'overtaken', '1h')");
     sleep_for_leases($waiter);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     $look->run("SELECT advisory.end_lease('l', 'overtaken', $token)");
