@@ -63,14 +63,15 @@ has_fast_path_locks()
  */
 constexpr bool no_wait_passes_waiters = PG_VERSION_NUM >= 170000;
 
-/* Take a session-level lock without waiting, and get its local entry.  18 added logLockFailure. */
+/* LockAcquire(), which returns the lock's local entry, too.  18 added logLockFailure. */
 inline LockAcquireResult
-lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, LOCALLOCK **locallock)
+lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock, bool dont_wait,
+					  LOCALLOCK **locallock)
 {
 #if PG_VERSION_NUM >= 180000
-	return LockAcquireExtended(tag, lockmode, true, true, true, locallock, false);
+	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait, true, locallock, false);
 #else
-	return LockAcquireExtended(tag, lockmode, true, true, true, locallock);
+	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait, true, locallock);
 #endif
 }
 

@@ -36,15 +36,23 @@ operator==(Key a, Key b) noexcept
 inline uint64 hash_seed = 0;
 
 /*
- * For hash tables in this process's memory: the hash of a key, and of a number that comes with it.
+ * For hash tables in this process's memory: the hash of the two halves of a key, and of a number
+ * that comes with it.
  */
+inline uint32
+hash_of_halves(uint32 high, uint32 low, uint32 besides) noexcept
+{
+	uint32		hash = murmurhash32(low ^ static_cast<uint32>(hash_seed));
+
+	hash = murmurhash32(hash ^ high ^ static_cast<uint32>(hash_seed >> 32));
+	return murmurhash32(hash ^ besides);
+}
+
 inline uint32
 hash_of_key(int64 key, uint32 besides) noexcept
 {
-	const int64 both[] = {key, besides};
-
-	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(both),
-												   sizeof(both), hash_seed));
+	return hash_of_halves(static_cast<uint32>(static_cast<uint64>(key) >> 32),
+						  static_cast<uint32>(key), besides);
 }
 
 /* A hash table of entries that begin with a key, whose bytes are compared. */
@@ -76,6 +84,7 @@ enum class Scope : uint8
 };
 
 constexpr Mode ALL_MODES[] = {Mode::exclusive, Mode::shared};
+constexpr Scope ALL_SCOPES[] = {Scope::session, Scope::transaction};
 
 /* The number of a mode, a scope or another enumerator, from 0. */
 template <typename Enum>

@@ -43,7 +43,7 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 	int			limit = setting::pool_limit;
 	int			wanted = request != nullptr ? request->wanted : 1;
 
-	if (held_entry_count() + lease_locks_taken + wanted - 1 <= max_locks_per_xact || limit == 0 ||
+	if (held_count() + lease_locks_taken + wanted - 1 <= max_locks_per_xact || limit == 0 ||
 		(until_look -= wanted) >= 0)
 		return;
 
@@ -236,7 +236,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slots)
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request.name, &request);
 	attempt.name = name_ask(request.name);
-	held_prepare(request.tag(), request.mode);
+	held_prepare();
 	if (routine.prepare != nullptr)
 		routine.prepare(&attempt);
 	if (is_refused_as_mine(request))

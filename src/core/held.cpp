@@ -2,10 +2,9 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level and its transaction-level holds.  It also has the nesting level
- * of the (sub)transaction that the first of the latter belongs to; the later holds of deeper ones
- * end nothing.  After its last hold it stays in the table until its slot is marked as free, and
- * until it is logged.
+ * A hash table finds what is held, that is the holds in the states session and transaction.  Each
+ * hold keeps the lock manager's own entry of its lock (locallock.h), so comparing the two reads a
+ * few words, and cannot fail.
  */
 #include "base/pg.h"
 
@@ -18,152 +17,254 @@
 namespace advisory
 {
 
-/*
- * An empty table that has had more entries than this is freed when the session asks for the next
- * lock.
- */
+/* The memory of more holds than this is freed when the session asks for the next lock. */
 static constexpr int KEPT_HOLDS = 16384;
 
 /*
- * All entries are compared with the lock manager when there are this many, and again whenever their
- * number has doubled.
+ * All session-level holds are compared with the lock manager when there are this many holds, and
+ * again whenever their number has doubled.
  */
 static constexpr int MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
 
-/* An entry begins with it. */
-struct HeldKey
+/* The place of a hold in the hash table. */
+struct HoldPlace
 {
-	LOCKTAG		tag;
-	Mode		mode;
+	HoldKey		key;
+	Hold	   *hold;
+	uint32		hash;
+	char		status;
 };
+
+inline uint32
+hash_of_hold(const HoldKey &key) noexcept
+{
+	const LOCKTAG &tag = key.tag;
+	uint32		kind = static_cast<uint32>(tag.locktag_field4) << 2 |
+		static_cast<uint32>(index_of(key.mode) << 1 | index_of(key.scope));
+
+	return hash_of_halves(tag.locktag_field2, tag.locktag_field3, kind);
+}
+
+inline bool
+same_hold(const HoldKey &a, const HoldKey &b) noexcept
+{
+	return a.mode == b.mode && a.scope == b.scope && same_tag(a.tag, b.tag);
+}
+
+#define SH_PREFIX held
+#define SH_ELEMENT_TYPE HoldPlace
+#define SH_KEY_TYPE HoldKey
+#define SH_KEY key
+#define SH_HASH_KEY(table, wanted) hash_of_hold(wanted)
+#define SH_EQUAL(table, a, b) same_hold(a, b)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, place) (place)->hash
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 }								/* anonymous namespace */
 
 /*
- * Created when the session first asks for a lock.  A table that has grown large is replaced when it
- * is empty.
+ * What is held, and the memory of it and of all holds; both are null until the session first asks
+ * for a lock, and again after it has held very many.
  */
-static HTAB *helds = nullptr;
-static int	most_entries = 0;		/* that it has had */
+static held_hash *held = nullptr;
+static MemoryContext held_context = nullptr;
+static Hold *spare = nullptr;	/* memory for the next hold; or null */
+static int	most_holds = 0;		/* that there have been at once */
 static int	compare_at = MIN_COMPARED_HOLDS;
+static int	twin_count = 0;		/* pairs of holds of one lock and mode */
 
-/* Holds that have ended and must still be logged. */
-static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
-
-/* Slots that have ended; their locks may not be released yet. */
-static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
-
-/*
- * Entries with session-level holds: first slots, beginning with the newest, then locks, ending with
- * the newest.
- */
-dlist_head	session_holds = DLIST_STATIC_INIT(session_holds);
-
-/*
- * Entries with transaction-level holds, the newest last, so that those of the deepest
- * subtransactions are at the end.
- */
-dlist_head	xact_holds = DLIST_STATIC_INIT(xact_holds);
-
-bool		some_doubly_held = false;
+/* By state. */
+static dlist_head lists[] = {
+	DLIST_STATIC_INIT(lists[0]), DLIST_STATIC_INIT(lists[1]),
+	DLIST_STATIC_INIT(lists[2]), DLIST_STATIC_INIT(lists[3])
+};
 
 HeldHooks	held_hooks;
 
-static HeldLock *
-look_up(const LOCKTAG &tag, Mode mode, HASHACTION action, bool *found)
-{
-	HeldKey		key = {tag, mode};
+/* ---- The lists ---- */
 
-	return static_cast<HeldLock *>(hash_search(helds, &key, action, found));
+static dlist_head *
+list_of(HoldState state) noexcept
+{
+	return &lists[index_of(state)];
 }
 
-/* ---- Adding ---- */
-
-static HTAB *
-make_table()
+static Hold *
+hold_at(dlist_node *node) noexcept
 {
-	HASHCTL		control = {};
+	return reinterpret_cast<Hold *>(reinterpret_cast<char *>(node) - offsetof(Hold, node));
+}
 
-	control.keysize = sizeof(HeldKey);
-	control.entrysize = sizeof(HeldLock);
-	control.hcxt = TopMemoryContext;
-	control.hash = [](const void *key, Size) {
-		const auto *held = static_cast<const HeldKey *>(key);
-		const LOCKTAG &tag = held->tag;
-		uint64		bits = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
+compat::ObjectsOnList<Hold, dlist_node>
+holds_in(HoldState state, dlist_node *dlist_node::*link) noexcept
+{
+	return {&list_of(state)->head, offsetof(Hold, node), link};
+}
 
-		return hash_of_key(static_cast<int64>(bits), tag.locktag_field4 * 2 + index_of(held->mode));
-	};
-	return hash_create("advisory_ext held locks", MIN_COMPARED_HOLDS, &control,
-					   HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
+/* Slots of session scope go to the head of their list, all else to the tail. */
+static void
+put_on_list(Hold *hold, HoldState state, bool at_head = false) noexcept
+{
+	hold->state = state;
+	if (at_head)
+		dlist_push_head(list_of(state), &hold->node);
+	else
+		dlist_push_tail(list_of(state), &hold->node);
 }
 
 void
-held_prepare(const LOCKTAG &tag, Mode mode)
+sort_by_level(Hold *hold) noexcept
 {
-	static bool hears_about_end = false;
+	dlist_node *node = hold->node.prev;
 
-	if (!hears_about_end)
-	{
-		/* The last one is called first, and the other one even if it fails. */
-		before_shmem_exit([](int, Datum) { end_all_holds(); }, Datum(0));
-		before_shmem_exit([](int, Datum) { AbortOutOfAnyTransaction(); }, Datum(0));
-		/* At the time when the server itself logs the end of a session. */
-		on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
-		hears_about_end = true;
-	}
+	while (node != &list_of(hold->state)->head && hold_at(node)->level > hold->level)
+		node = node->prev;
+	dlist_delete(&hold->node);
+	dlist_insert_after(node, &hold->node);
+}
+
+/* ---- Preparing ---- */
+
+static void
+free_memory() noexcept
+{
+	MemoryContextDelete(held_context);
+	held_context = nullptr;
+	held = nullptr;
+	spare = nullptr;
+	most_holds = 0;
+	compare_at = MIN_COMPARED_HOLDS;
+}
+
+static void
+get_memory()
+{
+	if (held_context == nullptr)
+		held_context = AllocSetContextCreate(TopMemoryContext, "advisory_ext holds",
+											 ALLOCSET_DEFAULT_SIZES);
+	if (held == nullptr)
+		held = held_create(held_context, MIN_COMPARED_HOLDS, nullptr);
+	if (spare == nullptr)
+		spare = static_cast<Hold *>(MemoryContextAlloc(held_context, sizeof(Hold)));
+}
+
+static void
+hear_about_end_of_session()
+{
+	static bool hears_about_it = false;
+
+	if (hears_about_it)
+		return;
+	/* The last one is called first, and the other one even if it fails. */
+	before_shmem_exit([](int, Datum) { end_all_holds(); }, Datum(0));
+	before_shmem_exit([](int, Datum) { AbortOutOfAnyTransaction(); }, Datum(0));
+	/* At the time when the server itself logs the end of a session. */
+	on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
+	hears_about_it = true;
+}
+
+void
+held_prepare()
+{
+	hear_about_end_of_session();
 	log_ended_holds();
-	idle_holder_check(session_holds);
-	most_entries = Max(most_entries, held_entry_count());
-	if (most_entries > KEPT_HOLDS && held_entry_count() == 0)
-	{
-		hash_destroy(helds);
-		helds = nullptr;
-		most_entries = 0;
-		compare_at = MIN_COMPARED_HOLDS;
-	}
-	if (helds == nullptr)
-		helds = make_table();
-	if (held_entry_count() >= compare_at)
+	idle_holder_check();
+	most_holds = Max(most_holds, held_count());
+	if (most_holds > KEPT_HOLDS && held_count() == 0)
+		free_memory();
+	get_memory();
+	if (held_count() >= compare_at)
 	{
 		/*
-		 * Otherwise locks that pg_advisory_unlock() released one by one would keep their entries
-		 * and pins for ever.
+		 * Otherwise locks that pg_advisory_unlock() released one by one would keep their holds and
+		 * pins for ever.
 		 */
 		end_lost_holds(HoldEnd::lost);
-		compare_at = Max(2 * held_entry_count(), MIN_COMPARED_HOLDS);
+		compare_at = Max(2 * held_count(), MIN_COMPARED_HOLDS);
 	}
-	if (!dlist_is_empty(&session_holds))
-	{
-		held_notice_lost();
-		if (HeldLock *held = held_find(tag, mode))
-			held_refresh(held);
-	}
+	held_notice_lost();
 	publish_reserve();
 	sweep_slot_states();
 }
 
-/* Fill in a new entry, which has no holds yet, and publish it. */
+/* ---- Finding and adding ---- */
+
+Hold *
+held_find(const LOCKTAG &tag, Mode mode, Scope scope) noexcept
+{
+	HoldPlace  *place = held != nullptr ? held_lookup(held, HoldKey{tag, mode, scope}) : nullptr;
+
+	return place != nullptr ? place->hold : nullptr;
+}
+
 static void
-fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
+publish(Hold *hold, int slots) noexcept
 {
 	PublishedHold published = {};
 
-	*held = HeldLock{held->tag, held->mode, HoldState::held, name, GetCurrentTimestamp()};
-	name->uses++;
-
-	published.key = name->key.value;
-	published.acquired_at = held->since;
-	published.objsubid = held->tag.locktag_field4;
+	published.key = hold->name->key.value;
+	published.acquired_at = hold->since;
+	published.objsubid = hold->key.tag.locktag_field4;
 	published.slots = static_cast<uint16>(slots);
-	published.lockmode = static_cast<uint8>(lockmode_of(held->mode));
-	published.scope = scope;
+	published.lockmode = static_cast<uint8>(lockmode_of(hold->key.mode));
+	published.scope = hold->key.scope;
 	published.acquirer = NO_PLACE;
-	published.used = name->used();
-	held->place = publish_hold(published);
+	published.used = hold->name->used();
+	hold->place = publish_hold(published);
+}
+
+static Scope
+other_scope(Scope scope) noexcept
+{
+	return scope == Scope::session ? Scope::transaction : Scope::session;
+}
+
+/* Has the lock another hold in the other scope?  Then this one is its twin. */
+static void
+find_twin(Hold *hold) noexcept
+{
+	/* Usually this is the first hold of the lock. */
+	hold->twin = hold->local->nLocks > 1
+		? held_find(hold->key.tag, hold->key.mode, other_scope(hold->key.scope)) : nullptr;
+	if (hold->twin == nullptr)
+		return;
+	hold->twin->twin = hold;
+	twin_count++;
+}
+
+/* A hold with a twin ends.  The lock is held on, since the first of the two was granted. */
+static void
+leave_twin(Hold *hold) noexcept
+{
+	Hold	   *twin = hold->twin;
+
+	twin->twin = nullptr;
+	twin_count--;
+	if (hold->since >= twin->since)
+		return;
+	twin->since = hold->since;
+	publish_since(twin->place, hold->since);
+}
+
+static bool
+has_written() noexcept
+{
+	return TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* The server counts the commands of a transaction that write. */
+bool
+has_written_since(const Hold *hold) noexcept
+{
+	return has_written() &&
+		(hold->has_acquirer || hold->taken_after != GetCurrentCommandId(false));
 }
 
 /*
@@ -181,228 +282,211 @@ owner_level() noexcept
 	return GetCurrentTransactionNestLevel();
 }
 
-/* Add a hold of the present (sub)transaction. */
+/* It belongs to the present (sub)transaction. */
 static void
-add_xact_hold(HeldLock *held) noexcept
+begin_in_transaction(Hold *hold) noexcept
 {
-	if (held->xact_count++ > 0)
-		return;
-	held->xact_level = GetCurrentTransactionNestLevel();
-	held->owner_level = owner_level();
-	dlist_push_tail(&xact_holds, &held->in_xact);
-	some_doubly_held |= held->session_count > 0;
+	hold->level = GetCurrentTransactionNestLevel();
+	hold->owner_level = owner_level();
+	put_on_list(hold, HoldState::transaction);
 }
 
-static bool
-has_written() noexcept
+static void
+begin_in_session(Hold *hold, bool is_slot) noexcept
 {
-	return TransactionIdIsValid(GetTopTransactionIdIfAny());
+	hold->taken_after = has_written() ? GetCurrentCommandId(false) : InvalidCommandId;
+	put_on_list(hold, HoldState::session, is_slot);
 }
 
-/* The server counts the commands of a transaction that write. */
-bool
-has_written_since(const HeldLock *held) noexcept
+/* A new hold, without any count yet, which is published.  May ereport, and makes nothing then. */
+static Hold *
+make_hold(const HoldKey &key, CachedName *name, int slots)
 {
-	return has_written() &&
-		(held->has_acquirer || held->taken_after != GetCurrentCommandId(false));
+	LOCALLOCK  *local = local_lock(key.tag, key.mode);
+	Hold	   *hold;
+	bool		found;
+
+	get_memory();
+	compat::simplehash_insert(held, held_insert, key, &found)->hold = spare;
+	hold = spare;
+	spare = nullptr;
+	*hold = Hold{key, HoldState::session, local, name, GetCurrentTimestamp()};
+	name->uses++;
+	if (key.scope == Scope::transaction)
+		begin_in_transaction(hold);
+	else
+		begin_in_session(hold, slots > 0);
+	find_twin(hold);
+	publish(hold, slots);
+	return hold;
 }
 
-HeldLock *
+/* What is held already was granted once more, under this name. */
+static void
+use_name(Hold *hold, CachedName *name, bool by_name) noexcept
+{
+	if (by_name && !hold->name->by_name())
+	{
+		/* A lock that was first taken by key has a name now. */
+		name->uses++;
+		name_release(hold->name);
+		hold->name = name;
+	}
+	publish_name(hold->place, hold->name->used());
+}
+
+static Hold *keep_count(Hold *hold, int64 count, int64 by_name, HoldEnd end) noexcept;
+
+Hold *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
-	bool		was_held;
-	HeldLock   *held;
+	Hold	   *hold = held_find(tag, mode, scope);
+	TimestampTz now;
 
-	/* The entry of an earlier hold of this lock may still wait for the log. */
-	log_ended_holds();
-	held = look_up(tag, mode, HASH_ENTER, &was_held);
-	if (!was_held)
-		fill_entry(held, scope, name, slots);
+	/* What was granted now is no longer lost. */
+	if (hold != nullptr)
+		hold = keep_count(hold, Min(hold->count, count_of(hold) - 1), hold->count_by_name,
+						  HoldEnd::lost);
+	if (hold != nullptr)
+	{
+		use_name(hold, name, by_name);
+		/* The start of the statement is exact enough, and cheaper. */
+		now = GetCurrentStatementStartTimestamp();
+	}
 	else
 	{
-		if (by_name && !held->name->by_name())
-		{
-			/* A lock that was first taken by key has a name now. */
-			name->uses++;
-			name_release(held->name);
-			held->name = name;
-		}
-		publish_name(held->place, held->name->used());
+		hold = make_hold(HoldKey{tag, mode, scope}, name, slots);
+		now = hold->since;
 	}
-	if (scope == Scope::transaction)
-		add_xact_hold(held);
-	else
-	{
-		held->session_by_name += by_name ? 1 : 0;
-		if (held->session_count++ == 0)
-		{
-			held->has_acquirer = false;
-			held->taken_after = has_written() ? GetCurrentCommandId(false) : InvalidCommandId;
-			if (slots > 0)
-				dlist_push_head(&session_holds, &held->list);
-			else
-				dlist_push_tail(&session_holds, &held->list);
-			publish_scope(held->place, Scope::session);
-			some_doubly_held |= held->xact_count > 0;
-		}
-	}
+	hold->count++;
+	hold->count_by_name += by_name;
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);
-		/*
-		 * For a lock that is held already the start of the statement is exact enough, and cheaper.
-		 */
-		raise_to(&stats->last_acquired_at,
-				 was_held ? GetCurrentStatementStartTimestamp() : held->since);
+		raise_to(&stats->last_acquired_at, now);
 	}
-	return held;
+	return hold;
 }
 
-HeldLock *
-held_find(const LOCKTAG &tag, Mode mode) noexcept
-{
-	HeldLock   *held = helds != nullptr ? look_up(tag, mode, HASH_FIND, nullptr) : nullptr;
+/* ---- Ending ---- */
 
-	return held != nullptr && held->is_held() ? held : nullptr;
-}
-
-/* ---- Removing ---- */
-
-/* Hand an ended entry over to the log, or free it.  It no longer pins its name. */
 static void
-dispose_of(HeldLock *held) noexcept
+free_hold(Hold *hold) noexcept
 {
-	CachedName *name = held->name;
+	if (spare == nullptr)
+		spare = hold;
+	else
+		pfree(hold);
+}
 
-	if (held->ended_at != 0)
+/* The lock is released: hand the hold over to the log, or free it.  It no longer pins its name. */
+static void
+dispose_of(Hold *hold) noexcept
+{
+	CachedName *name = hold->name;
+
+	if (hold->ended_at != 0)
 	{
-		held->state = HoldState::to_log;
 		name->to_log++;
-		dlist_push_tail(&holds_to_log, &held->list);
+		put_on_list(hold, HoldState::to_log);
 	}
 	else
-		look_up(held->tag, held->mode, HASH_REMOVE, nullptr);
+		free_hold(hold);
 	name_release(name);
 }
 
 void
 log_ended_holds()
 {
-	while (!dlist_is_empty(&holds_to_log))
+	while (held_has_any(HoldState::to_log))
 	{
-		HeldLock	ended = *held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
+		Hold	   *hold = hold_at(dlist_pop_head_node(list_of(HoldState::to_log)));
+		Hold		ended = *hold;
 
 		ended.name->to_log--;
-		look_up(ended.tag, ended.mode, HASH_REMOVE, nullptr);
+		free_hold(hold);
 		log_hold(&ended, ended.ended_at);
 	}
 }
 
-void
-end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
+/* The session no longer has the lock: count that, and log it if the hold was long. */
+static void
+note_end(Hold *hold, TimestampTz now) noexcept
 {
-	NameStats  *stats = stats_of_name(held->name);
+	if (NameStats *stats = stats_of_name(hold->name))
+		stats_add(&stats->hold, Max(hold->since, stats_reset_at(stats)), now);
+	if (!hold->is_logged && is_long_hold(hold, now))
+		hold->ended_at = now;
+}
 
-	held->state = HoldState::ended;
-	withdraw_hold(held->place);
-	if (end == HoldEnd::released && stats != nullptr)
-		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
-	if (end == HoldEnd::released && !held->is_logged && is_long_hold(held, now))
-		held->ended_at = now;
-	if (held->semaphore == nullptr)
-		return dispose_of(held);
-	dlist_delete(&held->in_semaphore);
+void
+end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept
+{
+	dlist_delete(&hold->node);
+	held_delete(held, hold->key);
+	withdraw_hold(hold->place);
+	if (hold->twin != nullptr)
+		leave_twin(hold);
+	else if (end == HoldEnd::released)
+		note_end(hold, now);
+	if (hold->semaphore == nullptr)
+		return dispose_of(hold);
+	dlist_delete(&hold->in_semaphore);
 	if (end != HoldEnd::prepared)
-		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	held_hooks.slot_ended(held, true);
-	dispose_of(held);
+		return put_on_list(hold, HoldState::ended);
+	held_hooks.slot_ended(hold, true);
+	dispose_of(hold);
 }
 
 void
 free_ended_slots() noexcept
 {
-	while (!dlist_is_empty(&ended_slots))
+	while (held_has_any(HoldState::ended))
 	{
-		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots),
-								   offsetof(HeldLock, in_semaphore));
+		Hold	   *hold = hold_at(dlist_pop_head_node(list_of(HoldState::ended)));
 
-		held_hooks.slot_ended(held, false);
-		dispose_of(held);
+		held_hooks.slot_ended(hold, false);
+		dispose_of(hold);
 	}
-}
-
-HeldLock *
-keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noexcept
-{
-	held->session_count = Max(count, 0);
-	held->session_by_name = Max(Min(by_name, count), 0);
-	if (count > 0)
-		return held;
-	dlist_delete(&held->list);
-	publish_scope(held->place, Scope::transaction);
-	/* Beside session-level holds nobody noticed whether ROLLBACK TO has released the others. */
-	if (held->xact_count > 0 && !is_lost(held))
-		return held;
-	if (held->xact_count > 0)
-		dlist_delete(&held->in_xact);
-	held->xact_count = 0;
-	end_entry(held, end, GetCurrentTimestamp());
-	return nullptr;
-}
-
-void
-held_remove(HeldLock *held, int64 count, bool by_name) noexcept
-{
-	if (held == nullptr || held->session_count == 0)
-		return;
-	keep_session_holds(held, held->session_count - count,
-					   held->session_by_name - (by_name ? count : 0), HoldEnd::released);
-	free_ended_slots();
-}
-
-void
-end_lost_holds(HoldEnd end) noexcept
-{
-	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list)))
-	{
-		if (is_lost(held))
-			keep_session_holds(held, 0, 0, end);
-	}
-	free_ended_slots();
 }
 
 /*
- * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two
- * entries are enough to notice that.  If the first one is lost and is a slot, which nothing else
- * releases, or if the first and the last one are lost, all others are compared with the lock
- * manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
+ * Keep this count of a hold; by_name: at most this many as taken by name.  Returns the hold, or null
+ * if nothing of it is left.  free_ended_slots() must follow.
  */
-void
-held_notice_lost() noexcept
+static Hold *
+keep_count(Hold *hold, int64 count, int64 by_name, HoldEnd end) noexcept
 {
-	HeldLock   *first;
-	HeldLock   *last;
+	if (count > 0)
+	{
+		hold->count = count;
+		hold->count_by_name = Max(Min(by_name, count), 0);
+		return hold;
+	}
+	end_hold(hold, end, GetCurrentTimestamp());
+	return nullptr;
+}
 
-	if (dlist_is_empty(&session_holds))
-		return;
-	first = held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list));
-	last = held_of(dlist_tail_node(&session_holds), offsetof(HeldLock, list));
-
-	bool		is_first_lost = is_lost(first);
-	bool		is_last_lost = is_lost(last);
-
-	if (is_first_lost && (first->semaphore != nullptr || is_last_lost))
-		end_lost_holds(HoldEnd::released);
-	else if (is_first_lost || is_last_lost)
-		keep_session_holds(is_first_lost ? first : last, 0, 0, HoldEnd::released);
+Hold *
+held_compare(Hold *hold) noexcept
+{
+	hold = keep_count(hold, Min(hold->count, count_of(hold)), hold->count_by_name, HoldEnd::lost);
+	free_ended_slots();
+	return hold;
 }
 
 int64
 held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
+	Hold	   *hold = held_find(tag, mode, Scope::session);
+
 	for (int64 i = 0; i < count; i++)
 		release_session_lock(tag, mode);
-	held_remove(held_find(tag, mode), count, by_name);
+	if (hold == nullptr)
+		return count;
+	keep_count(hold, hold->count - count, hold->count_by_name - (by_name ? count : 0),
+			   HoldEnd::released);
+	free_ended_slots();
 	return count;
 }
 
@@ -415,56 +499,122 @@ lock_give_up(const LockRequest &request, int slot)
 		held_release(tag, request.mode, 1, request.name.by_name());
 }
 
-HeldLock *
-held_refresh(HeldLock *held)
+/* A session-level hold becomes one of the transaction, which has none of this lock and mode yet. */
+static void
+change_scope(Hold *hold)
 {
-	LockCounts	real;
+	HoldKey		key = {hold->key.tag, hold->key.mode, Scope::transaction};
+	bool		found;
 
-	if (held->session_count == 0)
-		return held;
-	real = lock_counts(held->tag, held->mode);
-	/* Beside session-level holds nobody noticed that ROLLBACK TO has released the others. */
-	if (held->xact_count > 0 && real.transaction == 0)
-	{
-		dlist_delete(&held->in_xact);
-		held->xact_count = 0;
-	}
-	held = keep_session_holds(held, Min(held->session_count, real.session), held->session_by_name,
-							  HoldEnd::lost);
-	free_ended_slots();
-	return held;
+	compat::simplehash_insert(held, held_insert, key, &found)->hold = hold;
+	held_delete(held, hold->key);
+	dlist_delete(&hold->node);
+	hold->key = key;
+	begin_in_transaction(hold);
+	publish_scope(hold->place, Scope::transaction);
 }
 
 void
-held_keep_for_transaction(HeldLock *held) noexcept
+held_pass_to_transaction(const LOCKTAG &tag, Mode mode)
 {
-	add_xact_hold(held);
-	/* The session-level hold continues as this one, so it does not count as one more. */
-	held_remove(held, 1, held->session_by_name > 0);
+	Hold	   *hold = held_find(tag, mode, Scope::session);
+
+	if (lock_counts(tag, mode).session == 0)
+		return;
+	take_lock(tag, mode, Scope::transaction, true);
+	/* One hold continues, so it does not count as one more in the statistics. */
+	if (hold != nullptr && hold->twin == nullptr && hold->count == 1)
+		change_scope(hold);
+	else if (hold != nullptr)
+	{
+		Hold	   *other = hold->twin;
+
+		if (other == nullptr)
+			other = make_hold(HoldKey{tag, mode, Scope::transaction}, hold->name, 0);
+		other->count++;
+		keep_count(hold, hold->count - 1, hold->count_by_name - 1, HoldEnd::released);
+	}
+	release_session_lock(tag, mode);
+}
+
+/* ---- What was released without the extension ---- */
+
+void
+end_lost_holds(HoldEnd end) noexcept
+{
+	for (Hold *hold : holds_in(HoldState::session))
+	{
+		if (is_lost(hold))
+			end_hold(hold, end, GetCurrentTimestamp());
+	}
+	free_ended_slots();
+}
+
+void
+end_lost_twins() noexcept
+{
+	if (twin_count == 0)
+		return;
+	for (Hold *hold : holds_in(HoldState::transaction))
+	{
+		if (hold->twin != nullptr && is_lost(hold->twin))
+			end_hold(hold->twin, HoldEnd::released, GetCurrentTimestamp());
+	}
+	free_ended_slots();
+}
+
+/*
+ * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two
+ * holds are enough to notice that.  If the first one is lost and is a slot, which nothing else
+ * releases, or if the first and the last one are lost, all others are compared with the lock
+ * manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
+ */
+void
+held_notice_lost() noexcept
+{
+	dlist_head *list = list_of(HoldState::session);
+
+	if (!held_has_any(HoldState::session))
+		return;
+
+	Hold	   *first = hold_at(dlist_head_node(list));
+	Hold	   *last = hold_at(dlist_tail_node(list));
+	bool		is_first_lost = is_lost(first);
+	bool		is_last_lost = is_lost(last);
+
+	if (is_first_lost && (first->semaphore != nullptr || is_last_lost))
+		end_lost_holds(HoldEnd::released);
+	else if (is_first_lost || is_last_lost)
+		end_hold(is_first_lost ? first : last, HoldEnd::released, GetCurrentTimestamp());
 }
 
 /* ---- Looking at all ---- */
 
-int
-held_entry_count() noexcept
+bool
+held_has_any(HoldState state) noexcept
 {
-	return helds != nullptr ? static_cast<int>(hash_get_num_entries(helds)) : 0;
+	return !dlist_is_empty(list_of(state));
 }
 
 int
-held_count_locks()
+held_count() noexcept
 {
-	HASH_SEQ_STATUS scan;
+	return held != nullptr ? static_cast<int>(held->members) : 0;
+}
+
+int
+held_count_locks() noexcept
+{
 	int			count = 0;
 
-	if (helds == nullptr)
-		return 0;
-	hash_seq_init(&scan, helds);
-	while (const auto *held = static_cast<const HeldLock *>(hash_seq_search(&scan)))
+	for (HoldState state : {HoldState::session, HoldState::transaction})
 	{
-		/* A lock that is held in both modes counts once. */
-		count += held->is_held() && is_held_by_me(held->tag, held->mode) &&
-			(held->mode == Mode::exclusive || !is_held_by_me(held->tag, Mode::exclusive));
+		/* A lock that is held in both scopes, or in both modes, counts once. */
+		for (const Hold *hold : holds_in(state))
+			count += !is_lost(hold) && (hold->twin == nullptr || state == HoldState::session ||
+										is_lost(hold->twin)) &&
+				(hold->key.mode == Mode::exclusive ||
+				 !is_held_by_me(hold->key.tag, Mode::exclusive));
 	}
 	return count;
 }

@@ -2,62 +2,53 @@
  * core/held.h
  *		The locks and slots that this session holds through this extension.
  *
- * There is one entry for each lock tag and mode.  The lock manager is the truth: the built-in
- * functions, pg_advisory_unlock_all() and DISCARD ALL release locks without the extension.  So
- * before an entry is used or increased, it is compared with the lock manager, and the smaller
- * number of holds counts.  The end of a statement notices if all session-level locks are gone.
- * When there are many entries, all of them are compared.  A lock that the built-in functions
- * release and take again in between looks as if it had been held all the time.
+ * There is one hold for each lock tag, mode and scope (hold.h).  The lock manager is the truth: the
+ * built-in functions, pg_advisory_unlock_all() and DISCARD ALL release locks without the extension.
+ * So before a hold is used or increased, it is compared with the lock manager, and the smaller
+ * number counts.  The end of a statement notices if all session-level locks are gone.  When there
+ * are many holds, all of them are compared.
  *
- * The entries determine what other sessions see (sessiontable.h), the statistics of the names, and
+ * The holds determine what other sessions see (sessiontable.h), the statistics of the names, and
  * the log.
  */
 #pragma once
 
-#include "core/heldlock.h"
+#include "core/hold.h"
 #include "core/request.h"
 
 namespace advisory
 {
 
 /*
- * Call this before asking for a lock in this mode, or for a slot.  Notices holds that have ended
- * without the extension, and reserves room to publish one more.  May ereport (out of memory).
+ * Call this before asking for a lock or for a slot.  Notices holds that have ended without the
+ * extension, and gets room for one more, and to publish it.  May ereport (out of memory).
  */
-void		held_prepare(const LOCKTAG &tag, Mode mode);
+void		held_prepare();
 
 /*
  * Add a hold that was just granted, after held_prepare() was called for it.  by_name: it was
  * requested by namespace and name.  slots: of a semaphore.  May ereport (out of memory), and adds
  * nothing then.
  */
-HeldLock   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name,
+Hold	   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name,
 					 int slots = 0);
 
-/* The entry of a lock in this mode, not compared with the lock manager; null if there is none. */
-HeldLock   *held_find(const LOCKTAG &tag, Mode mode) noexcept;
+/* This hold, not compared with the lock manager; null if there is none. */
+Hold	   *held_find(const LOCKTAG &tag, Mode mode, Scope scope) noexcept;
+
+/* Compare a hold with the lock manager.  Returns it, or null if nothing of it is left. */
+Hold	   *held_compare(Hold *hold) noexcept;
 
 /*
- * Compare an entry with the lock manager.  Returns it, or null if no hold of it is left.  May
- * ereport (out of memory).
+ * Has the transaction written since it took the session-level hold, or since it began, if the
+ * session had it then?  What has locked rows, or a sequence, counts as well.
  */
-HeldLock   *held_refresh(HeldLock *held);
+bool		has_written_since(const Hold *hold) noexcept;
 
 /*
- * Has the transaction written since it took the session-level lock, or since it began, if the
- * session had the lock then?  What has locked rows, or a sequence, counts as well.
- */
-bool		has_written_since(const HeldLock *held) noexcept;
-
-/*
- * Remove count session-level holds that were just released; by_name: those that were taken by
- * name first.  A hold that ends counts in the statistics.  Null does nothing.
- */
-void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
-
-/*
- * Release this many session-level holds, which this session has, and remove them.  Returns count.
- * Allocates nothing before the release, because the caller may have run out of memory.
+ * Release so many session-level holds, which this session has: those that were taken by name first
+ * if by_name.  Returns count.  A hold that ends counts in the statistics.  Allocates nothing before
+ * the release, because the caller may have run out of memory.
  */
 int64		held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
 
@@ -65,8 +56,15 @@ int64		held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
 void		lock_give_up(const LockRequest &request, int slot);
 
 /*
+ * If this session has the lock or slot in session scope: make one of its holds a transaction-level
+ * one; the lock is free at no time.  After held_prepare().  May ereport (out of memory), and then
+ * nothing has changed.
+ */
+void		held_pass_to_transaction(const LOCKTAG &tag, Mode mode);
+
+/*
  * Remove all session-level holds if pg_advisory_unlock_all() or DISCARD ALL has released them.
- * Usually looks at two entries only.
+ * Usually looks at two holds only.
  */
 void		held_notice_lost() noexcept;
 
@@ -76,23 +74,17 @@ void		held_notice_lost() noexcept;
  */
 void		log_ended_holds();
 
-/*
- * Turn a session-level hold into a transaction-level one, after held_prepare() was called for it.
- * This counts as one hold, not as two.
- */
-void		held_keep_for_transaction(HeldLock *held) noexcept;
+/* Is there a hold in this state? */
+bool		held_has_any(HoldState state) noexcept;
+
+/* How many holds there are: a lock can have one in each mode and scope. */
+int			held_count() noexcept;
 
 /*
- * How many entries there are: a lock that is held in both modes has two.  Holds that have ended and
- * must still be logged count, too.
+ * How many locks and slots this session holds through this extension, each once, as the lock
+ * manager confirms.  Looks at every one.
  */
-int			held_entry_count() noexcept;
-
-/*
- * How many locks and slots this session holds through this extension, each once, as the
- * lock manager confirms.  Looks at every one.  May ereport (out of memory).
- */
-int			held_count_locks();
+int			held_count_locks() noexcept;
 
 /*
  * What the modules above this one want to know.  The functions are called at ends of statements,
@@ -100,20 +92,52 @@ int			held_count_locks();
  */
 struct HeldHooks
 {
-	/*
-	 * An entry with a semaphore: its lock was released, or is_prepared: a prepared transaction
-	 * keeps it.
-	 */
-	void		(*slot_ended) (HeldLock *slot, bool is_prepared) noexcept;
+	/* The hold of a slot: its lock was released, or is_prepared: a prepared transaction keeps it. */
+	void		(*slot_ended) (Hold *slot, bool is_prepared) noexcept;
 	/* Before and after a commit, after an abort. */
 	void		(*transaction_ends) (XactEvent event) noexcept;
 	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */
 	void		(*session_ended) () noexcept;	/* the session holds nothing any more */
 };
 
+/* Called from _PG_init: registers callbacks for the ends of transactions (heldends.cpp). */
+void		held_init(const HeldHooks &others);
+
+/* ---- Between held.cpp and heldends.cpp ---- */
+
 extern HeldHooks held_hooks;
 
-/* Called from _PG_init: registers callbacks for the ends of transactions. */
-void		held_init(const HeldHooks &others);
+/* How a hold ended. */
+enum class HoldEnd
+{
+	released,					/* now */
+	lost,						/* without the extension, at an unknown time */
+	prepared					/* not at all: a prepared transaction keeps it */
+};
+
+/* Remove a hold.  Do not use it after this. */
+void		end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept;
+
+/* Put a transaction-level hold, which is in that list, behind those of its level. */
+void		sort_by_level(Hold *hold) noexcept;
+
+/* The locks of ended slots are released now. */
+void		free_ended_slots() noexcept;
+
+/* Compare all session-level holds with the lock manager. */
+void		end_lost_holds(HoldEnd end) noexcept;
+
+/*
+ * The same for those whose lock the transaction holds, too, so that the lock manager does not say
+ * to others that they are lost.
+ */
+void		end_lost_twins() noexcept;
+
+/*
+ * The session ends, while shared memory is still available.  Its transaction has ended before, as
+ * in the server's ShutdownPostgres(), which is called later: no lock is free while its rows are
+ * still locked, and nothing is marked as free, and nobody woken, before the locks are released.
+ */
+void		end_all_holds() noexcept;
 
 }								/* namespace advisory */

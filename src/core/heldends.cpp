@@ -19,69 +19,42 @@
 namespace advisory
 {
 
-/* The transaction-level holds of an entry have ended. */
-static void
-end_xact_hold(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
-{
-	dlist_delete(&held->in_xact);
-	held->xact_count = 0;
-	if (held->session_count == 0)
-		end_entry(held, end, now);
-}
-
 /* All transaction-level holds have ended. */
 static void
 end_xact_holds(HoldEnd end) noexcept
 {
-	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
+	TimestampTz now = 0;
 
-	while (!dlist_is_empty(&xact_holds))
-		end_xact_hold(held_of(dlist_head_node(&xact_holds), offsetof(HeldLock, in_xact)), end, now);
-	some_doubly_held = false;
+	for (Hold *hold : holds_in(HoldState::transaction))
+	{
+		if (now == 0)
+			now = GetCurrentTimestamp();
+		end_hold(hold, end, now);
+	}
 }
 
 /* The nesting level of a subtransaction that aborts, until its locks are released; else 0. */
 static int	aborted_level = 0;
 
 /*
- * A cursor keeps this hold of an aborted subtransaction.  It belongs to the level of the cursor, so
- * that the ends of those in between need not look at it, and goes behind the holds of that level.
- */
-static void
-pass_to_cursor(HeldLock *held) noexcept
-{
-	dlist_node *node = held->in_xact.prev;
-
-	held->xact_level = Min(held->owner_level, aborted_level - 1);
-	while (node != &xact_holds.head &&
-		   held_of(node, offsetof(HeldLock, in_xact))->xact_level > held->xact_level)
-		node = node->prev;
-	dlist_delete(&held->in_xact);
-	dlist_insert_after(node, &held->in_xact);
-}
-
-/*
  * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
- * that it took in the subtransaction.
+ * that it took in the subtransaction.  Such a hold belongs to the level of the cursor, so that the
+ * ends of those in between need not look at it.
  */
 static void
 end_aborted_holds() noexcept
 {
-	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
-	dlist_node *node = xact_holds.head.prev;
-
-	while (node != &xact_holds.head &&
-		   held_of(node, offsetof(HeldLock, in_xact))->xact_level >= aborted_level)
-		node = node->prev;
-	for (dlist_node *next = node->next; next != &xact_holds.head;)
+	for (Hold *hold : holds_in(HoldState::transaction, &dlist_node::prev))
 	{
-		HeldLock   *held = held_of(next, offsetof(HeldLock, in_xact));
-
-		next = next->next;
-		if (is_lost(held))
-			end_xact_hold(held, HoldEnd::released, now);
+		if (hold->level < aborted_level)
+			break;
+		if (is_lost(hold))
+			end_hold(hold, HoldEnd::released, GetCurrentTimestamp());
 		else
-			pass_to_cursor(held);
+		{
+			hold->level = Min(hold->owner_level, aborted_level - 1);
+			sort_by_level(hold);
+		}
 	}
 	aborted_level = 0;
 }
@@ -90,11 +63,11 @@ end_aborted_holds() noexcept
 static void
 pass_xact_holds_to_parent(int level) noexcept
 {
-	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact), &dlist_node::prev))
+	for (Hold *hold : holds_in(HoldState::transaction, &dlist_node::prev))
 	{
-		if (held->xact_level < level)
+		if (hold->level < level)
 			break;
-		held->xact_level = level - 1;
+		hold->level = level - 1;
 	}
 }
 
@@ -104,25 +77,25 @@ log_before_commit()
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact)))
+	for (Hold *hold : holds_in(HoldState::transaction))
 	{
-		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
+		if (hold->twin != nullptr || hold->is_logged || !is_long_hold(hold, now))
 			continue;
-		held->is_logged = true;
-		log_hold(held, now);
+		hold->is_logged = true;
+		log_hold(hold, now);
 	}
 }
 
 /* The session-level holds at one end of the list that have no acquirer yet have this one. */
 static void
-set_acquirer(int acquirer, dlist_node *dlist_node::*next) noexcept
+set_acquirer(int acquirer, dlist_node *dlist_node::*link) noexcept
 {
-	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list), next))
+	for (Hold *hold : holds_in(HoldState::session, link))
 	{
-		if (held->has_acquirer)
+		if (hold->has_acquirer)
 			break;
-		held->has_acquirer = true;
-		publish_acquirer(held->place, acquirer);
+		hold->has_acquirer = true;
+		publish_acquirer(hold->place, acquirer);
 	}
 }
 
@@ -138,7 +111,7 @@ after_transaction(void *is_abort)
 	int			acquirer;
 
 	calls_after_transaction = false;
-	if (dlist_is_empty(&session_holds))
+	if (!held_has_any(HoldState::session))
 		return;
 	idle_holder_start_timer(is_abort != nullptr);
 	acquirer = publish_present_role();
@@ -159,9 +132,9 @@ at_xact_end(XactEvent event, void *)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			idle_holder_check(session_holds);
+			idle_holder_check();
 			log_ended_holds();
-			if (setting::log_hold >= 0 && !dlist_is_empty(&xact_holds))
+			if (setting::log_hold >= 0)
 				log_before_commit();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
@@ -173,7 +146,7 @@ at_xact_end(XactEvent event, void *)
 			name_end_asking();
 			withdraw_wait();
 			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
-			if (dlist_is_empty(&session_holds) || calls_after_transaction)
+			if (!held_has_any(HoldState::session) || calls_after_transaction)
 				break;
 			calls_after_transaction = true;
 			/*
@@ -204,18 +177,6 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 }
 
 /*
- * pg_advisory_unlock() may have released session-level holds of locks that the transaction holds,
- * too; the lock manager does not say that such a hold is lost.  May ereport (out of memory).
- */
-static void
-refresh_doubly_held()
-{
-	/* A hold that is refreshed may leave the list. */
-	for (HeldLock *held : holds_on(xact_holds, offsetof(HeldLock, in_xact)))
-		held_refresh(held);
-}
-
-/*
  * Called whenever a resource owner has released its locks: at the ends of statements,
  * subtransactions and transactions.
  */
@@ -230,13 +191,7 @@ at_resource_release(ResourceReleasePhase phase, bool is_commit, bool is_top_leve
 		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
-	/*
-	 * It may fail, so only where a statement has succeeded, whose portal has an owner of its own;
-	 * not at the end of a subtransaction.
-	 */
-	if (some_doubly_held && is_commit && !is_top_level &&
-		CurrentResourceOwner != CurTransactionResourceOwner)
-		refresh_doubly_held();
+	end_lost_twins();
 }
 
 /* ---- The end of the session ---- */
@@ -247,9 +202,8 @@ end_all_holds() noexcept
 	end_lost_holds(HoldEnd::lost);
 	LockReleaseAll(USER_LOCKMETHOD, true);
 	leave_queue();
-	while (!dlist_is_empty(&session_holds))
-		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0,
-						   HoldEnd::released);
+	for (Hold *hold : holds_in(HoldState::session))
+		end_hold(hold, HoldEnd::released, GetCurrentTimestamp());
 	free_ended_slots();
 	held_hooks.session_ended();
 }

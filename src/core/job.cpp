@@ -143,18 +143,6 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* After held_prepare(): make the lock, if it is still held, transaction-level, at no time free. */
-static void
-keep_for_transaction(const LOCKTAG &tag, Mode mode)
-{
-	if (lock_counts(tag, mode).session == 0)
-		return;
-	take_lock(tag, mode, Scope::transaction, true);
-	release_session_lock(tag, mode);
-	if (HeldLock *held = held_find(tag, mode))
-		held_keep_for_transaction(held);
-}
-
 /*
  * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction,
  * and so does the record that the claim of a window is finished.
@@ -180,8 +168,8 @@ run_statements(const Job &job, const List *statements, int slot, const WindowCla
 	if (job.is_once)
 		claim_finish(job.request.name, claim);
 	check_still_held(job, slot, holds_before);
-	held_prepare(tag, job.request.mode);
-	keep_for_transaction(tag, job.request.mode);
+	held_prepare();
+	held_pass_to_transaction(tag, job.request.mode);
 }
 
 /* ---- Once per window ---- */
@@ -247,7 +235,7 @@ keep_until_abort(const Job &job, int slot, MemoryContext context, const char *hi
 		if (error->hint == nullptr && hint != nullptr)
 			error->hint = pstrdup(hint);
 		CurrentResourceOwner = CurTransactionResourceOwner;
-		keep_for_transaction(job.request.granted_tag(slot), job.request.mode);
+		held_pass_to_transaction(job.request.granted_tag(slot), job.request.mode);
 	}
 	PG_CATCH();
 	{

@@ -16,16 +16,16 @@ namespace advisory
 static constexpr int NAMED = 10;
 
 bool
-is_long_hold(const HeldLock *held, TimestampTz now) noexcept
+is_long_hold(const Hold *hold, TimestampTz now) noexcept
 {
-	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
+	return setting::log_hold >= 0 && now - hold->since >= setting::log_hold * INT64CONST(1000);
 }
 
 /* What a hold is called in the log, palloc'd. */
 static char *
-display_held(const HeldLock *held)
+display_held(const Hold *hold)
 {
-	const CachedName *name = held->name;
+	const CachedName *name = hold->name;
 	char	   *shown = name->has_text()
 		? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
 
@@ -34,15 +34,15 @@ display_held(const HeldLock *held)
 }
 
 void
-log_hold(const HeldLock *held, TimestampTz now)
+log_hold(const Hold *hold, TimestampTz now)
 {
-	TimestampTz length = now - held->since;
-	char	   *shown = display_held(held);
+	TimestampTz length = now - hold->since;
+	char	   *shown = display_held(hold);
 
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					shown, mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+					shown, mode_name(hold->key.mode), length / 1000, static_cast<int>(length % 1000))));
 	pfree(shown);
 }
 
@@ -66,7 +66,7 @@ is_still_idle() noexcept
 }
 
 void
-idle_holder_check(dlist_head &holds)
+idle_holder_check()
 {
 	StringInfoData names;
 	int			count = 0;
@@ -80,10 +80,10 @@ idle_holder_check(dlist_head &holds)
 	if (!is_expired || !is_still_idle())
 		return;
 	initStringInfo(&names);
-	for (const HeldLock *held : holds_on(holds, offsetof(HeldLock, list)))
+	for (const Hold *hold : holds_in(HoldState::session))
 	{
-		if (is_held_by_me(held->tag, held->mode) && count++ < NAMED)
-			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", display_held(held));
+		if (!is_lost(hold) && count++ < NAMED)
+			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", display_held(hold));
 	}
 	if (count > NAMED)
 		appendStringInfo(&names, " and %d more", count - NAMED);

@@ -14,22 +14,22 @@
  */
 #pragma once
 
-#include "core/heldlock.h"
+#include "core/hold.h"
 
 namespace advisory
 {
 
 /* Must a hold that ends now be logged? */
-bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
+bool		is_long_hold(const Hold *hold, TimestampTz now) noexcept;
 
 /* Log a hold that ends now.  May ereport. */
-void		log_hold(const HeldLock *held, TimestampTz now);
+void		log_hold(const Hold *hold, TimestampTz now);
 
 /*
  * Call this before a lock is asked for, and before a commit.  Registers the timer if it is needed;
  * FATAL (57P05) if the time is up.
  */
-void		idle_holder_check(dlist_head &holds);
+void		idle_holder_check();
 
 /* Call this after a transaction, with session-level holds left.  is_abort: it has aborted. */
 void		idle_holder_start_timer(bool is_abort) noexcept;

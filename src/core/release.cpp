@@ -44,8 +44,8 @@ static int64
 release_holds(const LockName &name, Mode mode, int64 count, EarlyReleases *early)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-	HeldLock   *held = held_find(tag, mode);
-	bool		has_written = count > 0 && held != nullptr && has_written_since(held);
+	const Hold *hold = held_find(tag, mode, Scope::session);
+	bool		has_written = count > 0 && hold != nullptr && has_written_since(hold);
 
 	held_release(tag, mode, count, name.by_name());
 	if (has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive) &&
@@ -156,20 +156,20 @@ lock_release_namespace(std::string_view ns)
 	int64		released = 0;
 	EarlyReleases early;
 
-	/* An entry that is released leaves the list. */
-	for (HeldLock *held : holds_on(session_holds, offsetof(HeldLock, list)))
+	/* A hold that is released leaves the list. */
+	for (Hold *hold : holds_in(HoldState::session))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) &&
-			held_refresh(held) != nullptr)
+		if (hold->count_by_name > 0 && name_is_in_namespace(hold->name, ns) &&
+			held_compare(hold) != nullptr)
 		{
-			LockName	name = {held->name->key, ns};
+			LockName	name = {hold->name->key, ns};
 
-			if (held->name->has_text())
-				name.name = held->name->name();
-			released += held->semaphore != nullptr
-				? held_release(held->tag, held->mode, held->session_by_name, true)
-				: release_holds(name, held->mode, held->session_by_name, &early);
+			if (hold->name->has_text())
+				name.name = hold->name->name();
+			released += hold->semaphore != nullptr
+				? held_release(hold->key.tag, hold->key.mode, hold->count_by_name, true)
+				: release_holds(name, hold->key.mode, hold->count_by_name, &early);
 		}
 	}
 	warn_early(early);
@@ -184,12 +184,13 @@ lock_my_count(Key key)
 
 	for (Mode mode : ALL_MODES)
 	{
-		LOCKTAG		tag = lock_tag(MyDatabaseId, key);
-		HeldLock   *held = held_find(tag, mode);
+		for (Scope scope : ALL_SCOPES)
+		{
+			Hold	   *hold = held_find(lock_tag(MyDatabaseId, key), mode, scope);
 
-		if (held != nullptr && held_refresh(held) != nullptr)
-			total += held->session_count +
-				Min(held->xact_count, lock_counts(tag, mode).transaction);
+			if (hold != nullptr && held_compare(hold) != nullptr)
+				total += hold->count;
+		}
 	}
 	return total;
 }

@@ -78,16 +78,17 @@ mark_released(Semaphore *semaphore, int slot) noexcept
 }
 
 void
-semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
+semaphore_slot_ended(Hold *slot, bool is_prepared) noexcept
 {
-	int			slot = decode_tag(held->tag).slot;
+	Semaphore  *semaphore = slot->semaphore;
+	int			number = decode_tag(slot->key.tag).slot;
 
-	if (dlist_is_empty(&held->semaphore->slots))
-		note_unknown_slots(&held->semaphore->seen, false);
+	if (dlist_is_empty(&semaphore->slots))
+		note_unknown_slots(&semaphore->seen, false);
 	if (is_prepared)
-		return mark_slot(&held->semaphore->seen, slot, SlotMark::unverified);
-	mark_released(held->semaphore, slot);
-	wake_waiters(&held->semaphore->seen);
+		return mark_slot(&semaphore->seen, number, SlotMark::unverified);
+	mark_released(semaphore, number);
+	wake_waiters(&semaphore->seen);
 }
 
 void
@@ -227,17 +228,16 @@ add_slot(const Attempt &attempt, int slot)
 	const LockRequest &request = attempt.request;
 	Semaphore  *semaphore = attempt.semaphore;
 	LOCKTAG		tag = tag_of(&attempt, slot);
-	HeldLock   *held = held_find(tag, Mode::exclusive);
+	Hold	   *hold = held_find(tag, Mode::exclusive, request.scope);
 
-	if (held != nullptr && (held->session_count > 0 || request.scope == Scope::transaction))
+	if (hold != nullptr)
 		return;
 	if (request.wanted > 1)
 		publish_reserve();
-	held = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
+	hold = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
 					request.slots);
-	if (held->semaphore == nullptr)
-		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
-	held->semaphore = semaphore;
+	hold->semaphore = semaphore;
+	dlist_push_tail(&semaphore->slots, &hold->in_semaphore);
 	mark_slot(&semaphore->seen, slot, SlotMark::taken);
 }
 
@@ -500,7 +500,7 @@ static bool
 have_slots_survived(Attempt *attempt)
 {
 	if (!attempt->has_slots && attempt->request.slots == 1 && is_mine(attempt, 1) &&
-		held_find(tag_of(attempt, 1), Mode::exclusive) == nullptr)
+		held_find(tag_of(attempt, 1), Mode::exclusive, Scope::session) == nullptr)
 	{
 		attempt->slots[0] = 1;
 		attempt->has_slots = true;
@@ -514,6 +514,13 @@ const WaitRoutine SLOT_ROUTINE = {
 
 /* ---- What this session has ---- */
 
+/* The slots of a semaphore that this session has, the last taken first. */
+static compat::ObjectsOnList<Hold, dlist_node>
+slots_of(Semaphore *semaphore) noexcept
+{
+	return {&semaphore->slots.head, offsetof(Hold, in_semaphore), &dlist_node::prev};
+}
+
 int
 semaphore_find_slot(Key key, int slot)
 {
@@ -522,18 +529,16 @@ semaphore_find_slot(Key key, int slot)
 	held_notice_lost();
 	if (slot != NO_SLOT)
 	{
-		const HeldLock *held = held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive);
-
-		return held != nullptr && held->session_count > 0 ? slot : NO_SLOT;
+		return held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive, Scope::session) != nullptr
+			? slot : NO_SLOT;
 	}
 	semaphore = find_semaphore(key);
 	if (semaphore == nullptr)
 		return NO_SLOT;
-	for (const HeldLock *held : holds_on(semaphore->slots, offsetof(HeldLock, in_semaphore),
-										 &dlist_node::prev))
+	for (const Hold *hold : slots_of(semaphore))
 	{
-		if (held->session_count > 0)
-			return decode_tag(held->tag).slot;
+		if (hold->state == HoldState::session)
+			return decode_tag(hold->key.tag).slot;
 	}
 	return NO_SLOT;
 }

@@ -21,7 +21,7 @@ struct Semaphore
 	SemaphoreState seen;
 	/* &seen, or null if that has no room for all slots of the last request. */
 	SemaphoreState *state;
-	dlist_head	slots;			/* this session's, the last taken last (HeldLock.in_semaphore) */
+	dlist_head	slots;			/* this session's, the last taken last (Hold.in_semaphore) */
 	bool		disagreement_reported;
 };
 
@@ -48,7 +48,7 @@ void		check_slot_deadlock(const LockRequest &request);
 /* ---- For held_init() ---- */
 
 /* Mark a slot that has ended as free, and wake waiters; or that a prepared transaction has it. */
-void		semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept;
+void		semaphore_slot_ended(Hold *slot, bool is_prepared) noexcept;
 
 /* At the end of the session, when all slots are free: detach from the semaphore states. */
 void		semaphores_detach() noexcept;

@@ -3,6 +3,11 @@
  *		What this session holds, according to the lock manager.
  *
  * Reads only the session's own memory, not shared memory.
+ *
+ * The lock manager has an entry for each lock and mode that this session holds, in a table that is
+ * not open to extensions.  But a request returns the entry.  It stays where it is as long as the
+ * lock is held in this mode.  Its memory is never given back: afterwards it has no owners, or is
+ * the entry of another lock.  So a kept pointer can be checked (local_counts()).
  */
 #pragma once
 
@@ -32,38 +37,63 @@ struct LockCounts
 	int64		transaction;
 };
 
-/* May ereport (out of memory), changing nothing. */
+/* The same for an entry that was that of this lock and mode; zeros if it no longer is. */
 inline LockCounts
-lock_counts(const LOCKTAG &tag, Mode mode)
+local_counts(const LOCALLOCK *local, const LOCKTAG &tag, Mode mode) noexcept
 {
 	LockCounts	counts = {};
-	LOCKMODE	lockmode = lockmode_of(mode);
-	LOCALLOCK  *local = nullptr;
 
-	if (!is_held_by_me(tag, mode))
+	if (local->tag.mode != lockmode_of(mode) || !same_tag(local->tag.lock, tag))
 		return counts;
-
-	/*
-	 * The session's local lock table is not open to extensions, but taking the lock
-	 * once more returns its entry, and only counts up a mode that is held already.
-	 */
-	compat::lock_acquire_extended(&tag, lockmode, &local);
 	for (int i = 0; i < local->numLockOwners; i++)
 	{
 		const LOCALLOCKOWNER &holder = local->lockOwners[i];
 
 		(holder.owner == nullptr ? counts.session : counts.transaction) += holder.nLocks;
 	}
-	counts.session--;
-	LockRelease(&tag, lockmode, true);
 	return counts;
 }
+
+/* The entry of the lock that was taken last, or null. */
+inline LOCALLOCK *last_local = nullptr;
 
 /* Take a lock, waiting for it unless dont_wait. */
 inline LockAcquireResult
 take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait)
 {
-	return LockAcquire(&tag, lockmode_of(mode), scope == Scope::session, dont_wait);
+	return compat::lock_acquire_extended(&tag, lockmode_of(mode), scope == Scope::session,
+										 dont_wait, &last_local);
+}
+
+/* Release a session-level hold. */
+inline void
+release_session_lock(const LOCKTAG &tag, Mode mode)
+{
+	LockRelease(&tag, lockmode_of(mode), true);
+}
+
+/*
+ * The entry of a lock that this session holds in this mode.  If it was not taken last, taking it
+ * once more only counts it up.  May ereport (out of memory), changing nothing.
+ */
+inline LOCALLOCK *
+local_lock(const LOCKTAG &tag, Mode mode)
+{
+	if (last_local == nullptr || last_local->numLockOwners == 0 ||
+		last_local->tag.mode != lockmode_of(mode) || !same_tag(last_local->tag.lock, tag))
+	{
+		take_lock(tag, mode, Scope::session, true);
+		release_session_lock(tag, mode);
+	}
+	return last_local;
+}
+
+/* How often this session holds a lock in this mode.  May ereport (out of memory). */
+inline LockCounts
+lock_counts(const LOCKTAG &tag, Mode mode)
+{
+	return is_held_by_me(tag, mode)
+		? local_counts(local_lock(tag, mode), tag, mode) : LockCounts{};
 }
 
 /*
@@ -83,13 +113,6 @@ give_to_portal(const LOCKTAG &tag, Mode mode)
 	CurrentResourceOwner = CurTransactionResourceOwner;
 	LockRelease(&tag, lockmode_of(mode), false);
 	CurrentResourceOwner = portal;
-}
-
-/* Release a session-level hold. */
-inline void
-release_session_lock(const LOCKTAG &tag, Mode mode)
-{
-	LockRelease(&tag, lockmode_of(mode), true);
 }
 
 }								/* namespace advisory */

@@ -159,6 +159,16 @@ publish_scope(int place, Scope scope) noexcept
 }
 
 void
+publish_since(int place, TimestampTz since) noexcept
+{
+	if (place == NO_PLACE)
+		return;
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	my_holds[place].acquired_at = since;
+	LWLockRelease(&my_session->lock);
+}
+
+void
 publish_name(int place, const UsedName &used) noexcept
 {
 	if (place == NO_PLACE || memcmp(&my_holds[place].used, &used, sizeof(used)) == 0)
@@ -259,6 +269,23 @@ struct HoldReader::Session
 	holds_hash *holds;
 };
 
+/* A lock that is held in both scopes is one, of session scope, since the first of the two. */
+static void
+add_hold(holds_hash *holds, const PublishedHold &hold)
+{
+	bool		found;
+	PublishedHold *known = &holds_insert(holds, hold, &found)->hold;
+	PublishedHold other = *known;
+
+	if (!found || hold.scope == Scope::session)
+		*known = hold;
+	if (!found)
+		return;
+	known->acquired_at = Min(hold.acquired_at, other.acquired_at);
+	if (known->used.name.generation == 0)
+		known->used = hold.scope == Scope::session ? other.used : hold.used;
+}
+
 /* Copy what a session publishes.  If it changes its list meanwhile, the copy may lack a hold. */
 static void
 copy_session(SharedSession *session, HoldReader::Session *copy)
@@ -284,10 +311,8 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		LWLockRelease(&session->lock);
 		for (int i = 0; i < count; i++)
 		{
-			bool		found;
-
 			if (holds[i].objsubid != 0)
-				holds_insert(copy->holds, holds[i], &found)->hold = holds[i];
+				add_hold(copy->holds, holds[i]);
 		}
 	}
 }

@@ -137,8 +137,12 @@ void		publish_reserve();
 /* Publish a hold, and return its place. */
 int			publish_hold(const PublishedHold &hold) noexcept;
 
-/* Change the scope of a hold, the name that the session used for it, or its acquirer. */
+/*
+ * Change the scope of a hold, since when the lock is held, the name that the session used for it,
+ * or its acquirer.
+ */
 void		publish_scope(int place, Scope scope) noexcept;
+void		publish_since(int place, TimestampTz since) noexcept;
 void		publish_name(int place, const UsedName &used) noexcept;
 void		publish_acquirer(int place, int acquirer) noexcept;
 
