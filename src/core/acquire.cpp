@@ -197,22 +197,31 @@ is_refused_as_mine(const LockRequest &request)
  * interrupt that comes later ends the statement with the lock held.
  */
 static void
+add_granted(const WaitRoutine &routine, const Attempt &attempt, volatile bool *is_added)
+{
+	routine.add(attempt);
+	*is_added = true;
+	log_wait(routine, attempt, "and obtained it");
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* The same.  An error ends a transaction-level hold, but not a session-level one: release that. */
+static void
 add_or_release(const WaitRoutine &routine, const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
 	volatile bool is_added = false;
 
+	if (request.scope == Scope::transaction)
+		return add_granted(routine, attempt, &is_added);
 	PG_TRY();
 	{
-		routine.add(attempt);
-		is_added = true;
-		log_wait(routine, attempt, "and obtained it");
-		CHECK_FOR_INTERRUPTS();
+		add_granted(routine, attempt, &is_added);
 	}
 	PG_CATCH();
 	{
-		/* An error ends a transaction-level hold, but not this one.  Others of the lock stay. */
-		for (int i = 0; request.scope == Scope::session && i < request.wanted; i++)
+		/* Others of the lock stay. */
+		for (int i = 0; i < request.wanted; i++)
 		{
 			if (is_added)
 				lock_give_up(request, attempt.slot(i));

@@ -176,10 +176,10 @@ held_prepare()
 	hear_about_end_of_session();
 	log_ended_holds();
 	idle_holder_check();
-	most_holds = Max(most_holds, held_count());
-	if (most_holds > KEPT_HOLDS && held_count() == 0)
+	if (held_count() == 0 && most_holds > KEPT_HOLDS)
 		free_memory();
 	get_memory();
+	most_holds = Max(most_holds, held_count());
 	if (held_count() >= compare_at)
 	{
 		/*
@@ -197,10 +197,16 @@ held_prepare()
 /* ---- Finding and adding ---- */
 
 Hold *
-held_find(const LOCKTAG &tag, Mode mode, Scope scope) noexcept
+held_find(const LOCKTAG &tag, Mode mode, Scope scope, const CachedName *name) noexcept
 {
-	HoldPlace  *place = held != nullptr ? held_lookup(held, HoldKey{tag, mode, scope}) : nullptr;
+	HoldKey		key = {tag, mode, scope};
+	HoldPlace  *place;
 
+	if (name != nullptr && name->hold != nullptr && same_hold(name->hold->key, key))
+		return name->hold;
+	if (held_count() == 0)
+		return nullptr;
+	place = held_lookup(held, key);
 	return place != nullptr ? place->hold : nullptr;
 }
 
@@ -321,6 +327,14 @@ make_hold(const HoldKey &key, CachedName *name, int slots)
 	return hold;
 }
 
+/* The name no longer leads to the hold. */
+static void
+forget_at_name(Hold *hold) noexcept
+{
+	if (hold->name->hold == hold)
+		hold->name->hold = nullptr;
+}
+
 /* What is held already was granted once more, under this name. */
 static void
 use_name(Hold *hold, CachedName *name, bool by_name) noexcept
@@ -329,6 +343,7 @@ use_name(Hold *hold, CachedName *name, bool by_name) noexcept
 	{
 		/* A lock that was first taken by key has a name now. */
 		name->uses++;
+		forget_at_name(hold);
 		name_release(hold->name);
 		hold->name = name;
 	}
@@ -340,7 +355,7 @@ static Hold *keep_count(Hold *hold, int64 count, int64 by_name, HoldEnd end) noe
 Hold *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
-	Hold	   *hold = held_find(tag, mode, scope);
+	Hold	   *hold = held_find(tag, mode, scope, name);
 	TimestampTz now;
 
 	/* What was granted now is no longer lost. */
@@ -360,6 +375,8 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	}
 	hold->count++;
 	hold->count_by_name += by_name;
+	if (hold->name == name)
+		name->hold = hold;
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);
@@ -424,6 +441,7 @@ end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept
 {
 	dlist_delete(&hold->node);
 	held_delete(held, hold->key);
+	forget_at_name(hold);
 	withdraw_hold(hold->place);
 	if (hold->twin != nullptr)
 		leave_twin(hold);
@@ -475,19 +493,16 @@ held_compare(Hold *hold) noexcept
 	return hold;
 }
 
-int64
-held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
+void
+held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
-	Hold	   *hold = held_find(tag, mode, Scope::session);
-
 	for (int64 i = 0; i < count; i++)
 		release_session_lock(tag, mode);
 	if (hold == nullptr)
-		return count;
+		return;
 	keep_count(hold, hold->count - count, hold->count_by_name - (by_name ? count : 0),
 			   HoldEnd::released);
 	free_ended_slots();
-	return count;
 }
 
 void
@@ -496,7 +511,8 @@ lock_give_up(const LockRequest &request, int slot)
 	LOCKTAG		tag = request.granted_tag(slot);
 
 	if (is_held_by_me(tag, request.mode))
-		held_release(tag, request.mode, 1, request.name.by_name());
+		held_release(held_find(tag, request.mode, Scope::session), tag, request.mode, 1,
+					 request.name.by_name());
 }
 
 /* A session-level hold becomes one of the transaction, which has none of this lock and mode yet. */

@@ -33,8 +33,12 @@ void		held_prepare();
 Hold	   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name,
 					 int slots = 0);
 
-/* This hold, not compared with the lock manager; null if there is none. */
-Hold	   *held_find(const LOCKTAG &tag, Mode mode, Scope scope) noexcept;
+/*
+ * This hold, not compared with the lock manager; null if there is none.  name: under which it was
+ * perhaps granted last, so that it is found at once; or null.
+ */
+Hold	   *held_find(const LOCKTAG &tag, Mode mode, Scope scope,
+					  const CachedName *name = nullptr) noexcept;
 
 /* Compare a hold with the lock manager.  Returns it, or null if nothing of it is left. */
 Hold	   *held_compare(Hold *hold) noexcept;
@@ -46,13 +50,14 @@ Hold	   *held_compare(Hold *hold) noexcept;
 bool		has_written_since(const Hold *hold) noexcept;
 
 /*
- * Release so many session-level holds, which this session has: those that were taken by name first
- * if by_name.  Returns count.  A hold that ends counts in the statistics.  Allocates nothing before
- * the release, because the caller may have run out of memory.
+ * Release a lock or slot so often as the session has it in session scope, or less often: count.
+ * hold: its session-level hold, or null.  by_name: those that were taken by name first.  A hold
+ * that ends counts in the statistics.  Allocates nothing before the release, because the caller may
+ * have run out of memory.
  */
-int64		held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
+void		held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
 
-/* The same for the session-level lock or slot of a request, if this session has it. */
+/* Release the session-level lock or slot of a request once, if this session has it. */
 void		lock_give_up(const LockRequest &request, int slot);
 
 /*

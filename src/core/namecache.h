@@ -42,6 +42,7 @@ struct CachedName
 	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
 	uint64		ns_hash;		/* of the whole namespace */
 	CachedName *next;			/* in the list of all, or of those that have been dropped */
+	struct Hold *hold;			/* that was granted last under this name, for core/held; or null */
 
 	bool		has_text() const noexcept
 	{

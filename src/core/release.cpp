@@ -37,21 +37,32 @@ struct EarlyReleases
 };
 
 /*
- * Release session-level holds of a lock in one mode.  It is early if the transaction has written,
- * and the session keeps no hold that excludes as much, as a transaction-level one.
+ * How often this session has the lock in session scope.  hold: its session-level hold, or null.
+ * May ereport (out of memory).
  */
 static int64
-release_holds(const LockName &name, Mode mode, int64 count, EarlyReleases *early)
+session_count(const Hold *hold, const LOCKTAG &tag, Mode mode)
+{
+	int64		count = hold != nullptr ? count_of(hold) : 0;
+
+	/* The built-in functions may have taken it, also after they have released the hold. */
+	return count > 0 ? count : lock_counts(tag, mode).session;
+}
+
+/*
+ * Release it count times, which is at most session_count().  That is early if the transaction has
+ * written, and the session keeps no hold that excludes as much, as a transaction-level one.
+ */
+static void
+release_holds(const LockName &name, Hold *hold, Mode mode, int64 count, EarlyReleases *early)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-	const Hold *hold = held_find(tag, mode, Scope::session);
 	bool		has_written = count > 0 && hold != nullptr && has_written_since(hold);
 
-	held_release(tag, mode, count, name.by_name());
+	held_release(hold, tag, mode, count, name.by_name());
 	if (has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive) &&
 		early->count++ == 0)
 		early->first = name;
-	return count;
 }
 
 /* Obeys advisory_ext.unlock_before_commit, with one WARNING for all. */
@@ -79,17 +90,18 @@ bool
 lock_release(const LockName &name, Mode mode)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-	LockCounts	counts = lock_counts(tag, mode);
+	Hold	   *hold = held_find(tag, mode, Scope::session, name.cached);
 	EarlyReleases early;
 
-	if (counts.session > 0)
+	if (session_count(hold, tag, mode) > 0)
 	{
-		release_holds(name, mode, 1, &early);
+		release_holds(name, hold, mode, 1, &early);
 		warn_early(early);
 		log_ended_holds();
 		return true;
 	}
 
+	LockCounts	counts = lock_counts(tag, mode);
 	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
 	LockCounts	other_counts = lock_counts(tag, other);
 	const char *lock = GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode_of(mode));
@@ -117,7 +129,10 @@ slot_release(const LockName &name, int slot)
 
 	if (mine != NO_SLOT)
 	{
-		held_release(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
+		LOCKTAG		tag = slot_tag(MyDatabaseId, name.key, mine);
+
+		held_release(held_find(tag, Mode::exclusive, Scope::session, name.cached), tag,
+					 Mode::exclusive, 1, name.by_name());
 		log_ended_holds();
 		return true;
 	}
@@ -144,7 +159,13 @@ lock_release_all(const LockName &name)
 	EarlyReleases early;
 
 	for (Mode mode : ALL_MODES)
-		released += release_holds(name, mode, lock_counts(tag, mode).session, &early);
+	{
+		Hold	   *hold = held_find(tag, mode, Scope::session, name.cached);
+		int64		count = session_count(hold, tag, mode);
+
+		release_holds(name, hold, mode, count, &early);
+		released += count;
+	}
 	warn_early(early);
 	log_ended_holds();
 	return released;
@@ -167,9 +188,11 @@ lock_release_namespace(std::string_view ns)
 
 			if (hold->name->has_text())
 				name.name = hold->name->name();
-			released += hold->semaphore != nullptr
-				? held_release(hold->key.tag, hold->key.mode, hold->count_by_name, true)
-				: release_holds(name, hold->key.mode, hold->count_by_name, &early);
+			released += hold->count_by_name;
+			if (hold->semaphore != nullptr)
+				held_release(hold, hold->key.tag, hold->key.mode, hold->count_by_name, true);
+			else
+				release_holds(name, hold, hold->key.mode, hold->count_by_name, &early);
 		}
 	}
 	warn_early(early);
