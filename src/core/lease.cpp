@@ -14,7 +14,9 @@
 #include "server/latch.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
+#include "server/resowner.h"
 #include "server/vxidlock.h"
+#include "server/xact.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 
