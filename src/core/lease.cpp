@@ -10,6 +10,7 @@
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
+#include "core/poolguard.h"
 #include "core/token.h"
 #include "server/latch.h"
 #include "server/locallock.h"
@@ -284,6 +285,7 @@ lease_take(Lease *lease, Timeout timeout)
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
+	check_pool_limit(lease->name);
 	attempt.lease = lease;
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
