@@ -99,10 +99,13 @@ char	   *lease_describe_holder(Key key);
  */
 bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen);
 
-/* Renew the lease, which must still have this token.  Returns when it expires.  May ereport. */
-TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
+/*
+ * Renew the lease, if its row is still the one that was seen.  Returns when it expires; 0 if the
+ * row has changed.  May ereport.
+ */
+TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl);
 
-/* Delete the row if it still has this token and was renewed as often.  May ereport. */
-void		lease_row_delete(const LeaseRow &lease);
+/* Delete the row if it is still the one that was seen.  False if it has changed.  May ereport. */
+bool		lease_row_delete(const LeaseRow &seen);
 
 }								/* namespace advisory */
