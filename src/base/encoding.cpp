@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 #include "base/encoding.h"
+#include "base/errors.h"
 
 namespace advisory
 {
@@ -19,41 +20,70 @@ to_utf8(std::string_view text)
 	return std::string_view(converted, strlen(converted));
 }
 
+/*
+ * The function that converts UTF-8 to the encoding of this database, which the session keeps; null
+ * if there is none.  So the catalog is read once, as the server does for the client's encoding.
+ * Null also if it cannot be read: names are needed in errors and views, which must not fail because
+ * the server's lock table is full.
+ */
+static FmgrInfo *
+conversion_from_utf8()
+{
+	static FmgrInfo conversion;
+	static bool is_known = false;
+
+	if (!is_known && IsTransactionState())
+		unless_lock_table_is_full([]() {
+			Oid			function = FindDefaultConversionProc(PG_UTF8, GetDatabaseEncoding());
+
+			if (OidIsValid(function))
+				fmgr_info_cxt(function, &conversion, TopMemoryContext);
+			is_known = true;
+		});
+	return is_known && OidIsValid(conversion.fn_oid) ? &conversion : nullptr;
+}
+
 char *
 from_utf8(std::string_view utf8)
 {
 	StringInfoData out;
-	Oid			conversion;
+	FmgrInfo   *conversion;
 
 	if (GetDatabaseEncoding() == PG_UTF8 || GetDatabaseEncoding() == PG_SQL_ASCII)
 		return pnstrdup(utf8.data(), utf8.size());
 
 	initStringInfo(&out);
-	conversion = FindDefaultConversionProc(PG_UTF8, GetDatabaseEncoding());
+	conversion = conversion_from_utf8();
 	while (!utf8.empty())
 	{
-		auto	   *bytes = reinterpret_cast<unsigned char *>(const_cast<char *>(utf8.data()));
+		char	   *bytes = const_cast<char *>(utf8.data());
 		int			length = static_cast<int>(utf8.size());
-		int			room = length * MAX_CONVERSION_GROWTH + 1;
 		int			converted = 0;
 
-		if (OidIsValid(conversion))
+		if (conversion != nullptr)
 		{
-			enlargeStringInfo(&out, room);
-
-			auto	   *end = reinterpret_cast<unsigned char *>(out.data + out.len);
-
-			converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(),
-													  bytes, length, end, room, true);
+			enlargeStringInfo(&out, length * MAX_CONVERSION_GROWTH + 1);
+			converted = DatumGetInt32(FunctionCall6(
+				conversion, Int32GetDatum(PG_UTF8), Int32GetDatum(GetDatabaseEncoding()),
+				CStringGetDatum(bytes), CStringGetDatum(out.data + out.len), Int32GetDatum(length),
+				BoolGetDatum(true)));
 			out.len += static_cast<int>(strlen(out.data + out.len));
+		}
+		else
+		{
+			/* ASCII is the same in all encodings of databases. */
+			while (converted < length && !IS_HIGHBIT_SET(bytes[converted]))
+				converted++;
+			appendBinaryStringInfo(&out, bytes, converted);
 		}
 		/* The character behind the converted part has no counterpart. */
 		if (converted < length)
 		{
-			pg_wchar	character = utf8_to_unicode(bytes + converted);
+			auto	   *rest = reinterpret_cast<unsigned char *>(bytes) + converted;
+			pg_wchar	character = utf8_to_unicode(rest);
 
 			appendStringInfo(&out, character <= 0xFFFF ? "\\u%04X" : "\\U%08X", character);
-			converted += pg_utf_mblen(bytes + converted);
+			converted += pg_utf_mblen(rest);
 		}
 		utf8.remove_prefix(converted);
 	}

@@ -36,7 +36,7 @@ lease_rows(FunctionCallInfo fcinfo)
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);
-		row.add(Int64GetDatum(lease.token), !lease.is_mine());
+		row.add(Int64GetDatum(lease.token), !has_privileges_of(lease.role));
 		row.add_text(state);
 		row.add_interval(lease.ttl);
 		row.add_time(lease.acquired_at);

@@ -1,6 +1,6 @@
 /*
  * views/pressure.cpp
- *		The row of advisory.pressure, and those of which advisory.pressure_by_backend is made.
+ *		The row of advisory.pressure, and those from which SQL makes advisory.pressure_by_backend.
  */
 #include "base/pg.h"
 
