@@ -104,7 +104,9 @@ lease_check_can_change(const char *function)
 static bool
 looks_free(Lease *lease)
 {
-	lease->before = lease_row_read(lease->name.key, !sleeps_without_vxid_lock);
+	lease->before = lease_row_read(lease->name.key);
+	if (lease->before.is_there)
+		lease_row_obey_era(&lease->before, !sleeps_without_vxid_lock);
 	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
@@ -316,7 +318,7 @@ lease_take(Lease *lease, Timeout timeout)
 static bool
 find_lease(Key key, int64 token, bool of_any_role, LeaseRow *lease)
 {
-	*lease = lease_row_read(key, false);
+	*lease = lease_row_read(key);
 	return lease->is_there && (token == ANY_TOKEN || lease->token == token) &&
 		(of_any_role || lease->is_mine());
 }
@@ -347,9 +349,9 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 }
 
 /*
- * Lock the lease in this mode, and call use(lease, name, is_sure).  It changes the row only if that
- * is still the one that was seen, and returns whether it has; if not, the row is read once more,
- * now under the lock, and is_sure is true.  False if the lease is lost.
+ * Lock the lease in this mode, and call use(lease, name, is_sure), which changes the row only if it
+ * is still the one that was seen, and returns whether it has.  If not, the row is read once more,
+ * now under the lock, and is_sure is true.  Returns false if the lease is lost.
  *
  * A call that is late, or has a foreign token, finds that out without the lock, because the owner
  * would have to wait behind it, and does not register the name.  No lock on the table is kept while
@@ -378,8 +380,8 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 		if (!was_held)
 			at_end(cached, false);
 		/* The statements of use() may call functions that ask for other names. */
-		return use(lease, cached, false) ||
-			(find_lease(name.key, token, of_any_role, &lease) && use(lease, name_ask(name), true));
+		return use(&lease, cached, false) ||
+			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, name_ask(name), true));
 	});
 	name_end_asking();
 	return is_found;
@@ -396,14 +398,15 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 * is later than its time.
 	 */
 	with_own_lease(name, token, LEASE_RENEWED, false,
-				   [&](const LeaseRow &lease, CachedName *cached, bool is_sure) {
-		int64		new_ttl = ttl != 0 ? ttl : lease.ttl;
+				   [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
+		int64		era = lease_row_obey_era(lease, true);
+		int64		new_ttl = ttl != 0 ? ttl : lease->ttl;
 
 		/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-		if (GetCurrentTimestamp() + new_ttl < lease.ends_at)
+		if (GetCurrentTimestamp() + new_ttl < lease->ends_at)
 			at_end(cached, true);
 		commit_synchronously();
-		expires_at = lease_row_renew(lease, new_ttl);
+		expires_at = lease_row_renew(*lease, new_ttl, era);
 		if (expires_at == 0 && is_sure)
 			raise_row_prevented("_leases");
 		return expires_at != 0;
@@ -416,13 +419,14 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 {
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	return with_own_lease(name, token, ExclusiveLock, of_any_role,
-						  [&](const LeaseRow &lease, CachedName *cached, bool is_sure) {
+						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
+		lease_row_obey_era(lease, false);
 		at_end(cached, true);
-		if (!lease_row_delete(lease) && !is_sure)
+		if (!lease_row_delete(*lease) && !is_sure)
 			return false;
 		if (NameStats *stats = stats_of_name(cached))
-			stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
-					  Min(lease.ends_at, GetCurrentTimestamp()));
+			stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)),
+					  Min(lease->ends_at, GetCurrentTimestamp()));
 		return true;
 	});
 }
@@ -434,7 +438,7 @@ lease_check(const LockName &name, int64 token)
 	PreventCommandIfParallelMode("advisory.check_lease()");
 	/* It changes nothing, so only the row that is read under the lock counts. */
 	if (!with_own_lease(name, token, LEASE_RELIED_ON, false,
-						[](const LeaseRow &, CachedName *, bool is_sure) { return is_sure; }))
+						[](LeaseRow *, CachedName *, bool is_sure) { return is_sure; }))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost",
