@@ -10,85 +10,116 @@
 namespace advisory
 {
 
+/*
+ * ---- Conversions ----
+ *
+ * The session keeps the functions that convert, so it reads the catalog once for each, as the
+ * server does for the client's encoding.  Names are needed in errors and views, which must not fail
+ * because the server's lock table is full.
+ */
+
+/* Find a function and keep it; null if there is none.  May ereport, and keeps nothing then. */
+static FmgrInfo *
+find_conversion(FmgrInfo *kept, int from, int to)
+{
+	if (!OidIsValid(kept->fn_oid))
+	{
+		Oid			function = FindDefaultConversionProc(from, to);
+
+		if (OidIsValid(function))
+			fmgr_info_cxt(function, kept, TopMemoryContext);
+	}
+	return OidIsValid(kept->fn_oid) ? kept : nullptr;
+}
+
+/* Convert, to a zero-terminated text.  Returns how many bytes could be, if it raises no error. */
+static int
+convert(FmgrInfo *conversion, int from, int to, std::string_view text, char *out, bool raises)
+{
+	return DatumGetInt32(FunctionCall6(conversion, Int32GetDatum(from), Int32GetDatum(to),
+									   CStringGetDatum(const_cast<char *>(text.data())),
+									   CStringGetDatum(out),
+									   Int32GetDatum(static_cast<int>(text.size())),
+									   BoolGetDatum(!raises)));
+}
+
+/* How many bytes at the beginning are ASCII, which is the same in all encodings of databases. */
+static int
+ascii_bytes(std::string_view text) noexcept
+{
+	return static_cast<int>(std::find_if(text.begin(), text.end(), [](char byte) {
+		return IS_HIGHBIT_SET(byte);
+	}) - text.begin());
+}
+
 std::string_view
 to_utf8(std::string_view text)
 {
-	const char *converted = pg_server_to_any(text.data(), static_cast<int>(text.size()), PG_UTF8);
+	static FmgrInfo kept;
+	int			encoding = GetDatabaseEncoding();
+	FmgrInfo   *conversion = nullptr;
+	char	   *converted;
 
-	if (converted == text.data())
+	if (encoding == PG_UTF8 || ascii_bytes(text) == static_cast<int>(text.size()))
 		return text;
-	return std::string_view(converted, strlen(converted));
-}
-
-/*
- * The function that converts UTF-8 to the encoding of this database, which the session keeps; null
- * if there is none.  So the catalog is read once, as the server does for the client's encoding.
- * Null also if it cannot be read: names are needed in errors and views, which must not fail because
- * the server's lock table is full.
- */
-static FmgrInfo *
-conversion_from_utf8()
-{
-	static FmgrInfo conversion;
-	static bool is_known = false;
-
-	if (!is_known && IsTransactionState())
-		unless_lock_table_is_full([]() {
-			Oid			function = FindDefaultConversionProc(PG_UTF8, GetDatabaseEncoding());
-
-			if (OidIsValid(function))
-				fmgr_info_cxt(function, &conversion, TopMemoryContext);
-			is_known = true;
-		});
-	return is_known && OidIsValid(conversion.fn_oid) ? &conversion : nullptr;
+	if (encoding != PG_SQL_ASCII)
+		conversion = find_conversion(&kept, encoding, PG_UTF8);
+	if (conversion == nullptr)
+		converted = pg_server_to_any(text.data(), static_cast<int>(text.size()), PG_UTF8);
+	else
+	{
+		converted = static_cast<char *>(palloc_extended(text.size() * MAX_CONVERSION_GROWTH + 1,
+														MCXT_ALLOC_HUGE));
+		convert(conversion, encoding, PG_UTF8, text, converted, true);
+	}
+	return converted == text.data() ? text : std::string_view(converted, strlen(converted));
 }
 
 char *
 from_utf8(std::string_view utf8)
 {
+	static FmgrInfo kept;
+	int			encoding = GetDatabaseEncoding();
+	FmgrInfo   *conversion = nullptr;
 	StringInfoData out;
-	FmgrInfo   *conversion;
 
-	if (GetDatabaseEncoding() == PG_UTF8 || GetDatabaseEncoding() == PG_SQL_ASCII)
+	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
 		return pnstrdup(utf8.data(), utf8.size());
 
+	auto		find = [&]() { conversion = find_conversion(&kept, PG_UTF8, encoding); };
+
+	if (OidIsValid(kept.fn_oid))
+		find();
+	else if (IsTransactionState())
+		unless_lock_table_is_full(find);
 	initStringInfo(&out);
-	conversion = conversion_from_utf8();
 	while (!utf8.empty())
 	{
-		char	   *bytes = const_cast<char *>(utf8.data());
-		int			length = static_cast<int>(utf8.size());
-		int			converted = 0;
+		int			converted = ascii_bytes(utf8);
 
 		if (conversion != nullptr)
 		{
-			enlargeStringInfo(&out, length * MAX_CONVERSION_GROWTH + 1);
-			converted = DatumGetInt32(FunctionCall6(
-				conversion, Int32GetDatum(PG_UTF8), Int32GetDatum(GetDatabaseEncoding()),
-				CStringGetDatum(bytes), CStringGetDatum(out.data + out.len), Int32GetDatum(length),
-				BoolGetDatum(true)));
+			enlargeStringInfo(&out, static_cast<int>(utf8.size()) * MAX_CONVERSION_GROWTH + 1);
+			converted = convert(conversion, PG_UTF8, encoding, utf8, out.data + out.len, false);
 			out.len += static_cast<int>(strlen(out.data + out.len));
 		}
 		else
-		{
-			/* ASCII is the same in all encodings of databases. */
-			while (converted < length && !IS_HIGHBIT_SET(bytes[converted]))
-				converted++;
-			appendBinaryStringInfo(&out, bytes, converted);
-		}
+			appendBinaryStringInfo(&out, utf8.data(), converted);
+		utf8.remove_prefix(converted);
 		/* The character behind the converted part has no counterpart. */
-		if (converted < length)
+		if (!utf8.empty())
 		{
-			auto	   *rest = reinterpret_cast<unsigned char *>(bytes) + converted;
-			pg_wchar	character = utf8_to_unicode(rest);
+			auto	   *bytes = reinterpret_cast<const unsigned char *>(utf8.data());
+			pg_wchar	character = utf8_to_unicode(bytes);
 
 			appendStringInfo(&out, character <= 0xFFFF ? "\\u%04X" : "\\U%08X", character);
-			converted += pg_utf_mblen(rest);
+			utf8.remove_prefix(pg_utf_mblen(bytes));
 		}
-		utf8.remove_prefix(converted);
 	}
 	return out.data;
 }
+
+/* ---- What may be shown ---- */
 
 char *
 escape_foreign(char *text)
