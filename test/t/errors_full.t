@@ -79,13 +79,19 @@ for my $case (
 {
     my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
     waits($look, $waiter);
-    my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
+    my @views = qw(activity blockers waits wait_tree() locks leaks leases pressure);
+    my $ordinary = session(server => $server, role => 'ordinary');
     $look->run("SELECT * FROM advisory.$_") for @views;
+    $ordinary->run('SELECT * FROM advisory.leases');
+    # Then the catalog has to be asked again who is a member of what.
+    $look->run('GRANT pg_read_all_settings TO other');
     my $hog = session(server => $server);
     $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
             . ') AS i', '53200', 'the lock table is full');
     $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
+    $ordinary->succeeds('SELECT count(*) FROM (SELECT * FROM advisory.leases OFFSET 0) AS all_rows',
+        'leases can be read by a role that took none');
     $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h, kind => 'lock');",
         'blockers says what ends the holder');
