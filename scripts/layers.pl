@@ -4,6 +4,8 @@
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
 #
+# The README.md of a folder names each of its files, and no other one.
+#
 # And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in one place.
 use strict;
 use warnings;
@@ -47,6 +49,31 @@ for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
         $errors++;
     }
     close $in;
+}
+
+# The files stand in the first column of the README's first table, in backticks, mostly without their endings.
+for my $folder (sort keys %below) {
+    my $readme = "src/$folder/README.md";
+    my $in;
+    if (!open $in, '<', $readme) {
+        print "there is no $readme\n";
+        $errors++;
+        next;
+    }
+    my $text = do { local $/ = undef; <$in> };
+    close $in;
+    my ($table) = $text =~ /^\| file \|.*\n((?:\|.*\n)+)/m;
+    my %named = map { s/[.].*//r => 1 } map { /`([\w.]+)`/g } ($table // '') =~ /^\| ([^|]*)/mg;
+    my %there = map { m{(\w+)\.\w+$} => 1 } glob "src/$folder/*.h src/$folder/*.cpp";
+    for my $name (sort grep { !$named{$_} } keys %there) {
+        print "$readme does not name $name\n";
+        $errors++;
+    }
+    my @files = grep { !-e "src/$folder/$_" } $text =~ /`(\w+\.(?:h|cpp))`/g;
+    for my $name ((sort grep { !$there{$_} } keys %named), @files) {
+        print "$readme names $name, which is not there\n";
+        $errors++;
+    }
 }
 
 # Files that include no other file of the rest cannot be part of a circle. What is left in the end consists of circles,

@@ -8,8 +8,8 @@
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/lease.h"
-#include "core/owntables.h"
 #include "core/semaphore.h"
+#include "server/xact.h"
 #include "shmem/root.h"
 
 #pragma GCC visibility push(default)

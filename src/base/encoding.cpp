@@ -5,60 +5,121 @@
 #include "base/pg.h"
 
 #include "base/encoding.h"
+#include "base/errors.h"
 
 namespace advisory
 {
 
+/*
+ * ---- Conversions ----
+ *
+ * The session keeps the functions that convert, so it reads the catalog once for each, as the
+ * server does for the client's encoding.  Names are needed in errors and views, which must not fail
+ * because the server's lock table is full.
+ */
+
+/* Find a function and keep it; null if there is none.  May ereport, and keeps nothing then. */
+static FmgrInfo *
+find_conversion(FmgrInfo *kept, int from, int to)
+{
+	if (!OidIsValid(kept->fn_oid))
+	{
+		Oid			function = FindDefaultConversionProc(from, to);
+
+		if (OidIsValid(function))
+			fmgr_info_cxt(function, kept, TopMemoryContext);
+	}
+	return OidIsValid(kept->fn_oid) ? kept : nullptr;
+}
+
+/* Convert, to a zero-terminated text.  Returns how many bytes could be, if it raises no error. */
+static int
+convert(FmgrInfo *conversion, int from, int to, std::string_view text, char *out, bool raises)
+{
+	return DatumGetInt32(FunctionCall6(conversion, Int32GetDatum(from), Int32GetDatum(to),
+									   CStringGetDatum(const_cast<char *>(text.data())),
+									   CStringGetDatum(out),
+									   Int32GetDatum(static_cast<int>(text.size())),
+									   BoolGetDatum(!raises)));
+}
+
+/* How many bytes at the beginning are ASCII, which is the same in all encodings of databases. */
+static int
+ascii_bytes(std::string_view text) noexcept
+{
+	return static_cast<int>(std::find_if(text.begin(), text.end(), [](char byte) {
+		return IS_HIGHBIT_SET(byte);
+	}) - text.begin());
+}
+
 std::string_view
 to_utf8(std::string_view text)
 {
-	const char *converted = pg_server_to_any(text.data(), static_cast<int>(text.size()), PG_UTF8);
+	static FmgrInfo kept;
+	int			encoding = GetDatabaseEncoding();
+	FmgrInfo   *conversion = nullptr;
+	char	   *converted;
 
-	if (converted == text.data())
+	if (encoding == PG_UTF8 || ascii_bytes(text) == static_cast<int>(text.size()))
 		return text;
-	return std::string_view(converted, strlen(converted));
+	if (encoding != PG_SQL_ASCII)
+		conversion = find_conversion(&kept, encoding, PG_UTF8);
+	if (conversion == nullptr)
+		converted = pg_server_to_any(text.data(), static_cast<int>(text.size()), PG_UTF8);
+	else
+	{
+		converted = static_cast<char *>(palloc_extended(text.size() * MAX_CONVERSION_GROWTH + 1,
+														MCXT_ALLOC_HUGE));
+		convert(conversion, encoding, PG_UTF8, text, converted, true);
+	}
+	return converted == text.data() ? text : std::string_view(converted, strlen(converted));
 }
 
 char *
 from_utf8(std::string_view utf8)
 {
+	static FmgrInfo kept;
+	int			encoding = GetDatabaseEncoding();
+	FmgrInfo   *conversion = nullptr;
 	StringInfoData out;
-	Oid			conversion;
 
-	if (GetDatabaseEncoding() == PG_UTF8 || GetDatabaseEncoding() == PG_SQL_ASCII)
+	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
 		return pnstrdup(utf8.data(), utf8.size());
 
+	auto		find = [&]() { conversion = find_conversion(&kept, PG_UTF8, encoding); };
+
+	if (OidIsValid(kept.fn_oid))
+		find();
+	else if (IsTransactionState())
+		unless_lock_table_is_full(find);
 	initStringInfo(&out);
-	conversion = FindDefaultConversionProc(PG_UTF8, GetDatabaseEncoding());
 	while (!utf8.empty())
 	{
-		auto	   *bytes = reinterpret_cast<unsigned char *>(const_cast<char *>(utf8.data()));
-		int			length = static_cast<int>(utf8.size());
-		int			room = length * MAX_CONVERSION_GROWTH + 1;
-		int			converted = 0;
+		int			converted = ascii_bytes(utf8);
 
-		if (OidIsValid(conversion))
+		if (conversion != nullptr)
 		{
-			enlargeStringInfo(&out, room);
-
-			auto	   *end = reinterpret_cast<unsigned char *>(out.data + out.len);
-
-			converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(),
-													  bytes, length, end, room, true);
+			enlargeStringInfo(&out, static_cast<int>(utf8.size()) * MAX_CONVERSION_GROWTH + 1);
+			converted = convert(conversion, PG_UTF8, encoding, utf8, out.data + out.len, false);
 			out.len += static_cast<int>(strlen(out.data + out.len));
 		}
+		else
+			appendBinaryStringInfo(&out, utf8.data(), converted);
+		utf8.remove_prefix(converted);
 		/* The character behind the converted part has no counterpart. */
-		if (converted < length)
+		if (!utf8.empty())
 		{
-			pg_wchar	character = utf8_to_unicode(bytes + converted);
+			auto	   *bytes = reinterpret_cast<const unsigned char *>(utf8.data());
+			pg_wchar	character = utf8_to_unicode(bytes);
 
 			appendStringInfo(&out, character <= 0xFFFF ? "\\u%04X" : "\\U%08X", character);
-			converted += pg_utf_mblen(bytes + converted);
+			utf8.remove_prefix(pg_utf_mblen(bytes));
 		}
-		utf8.remove_prefix(converted);
 	}
 	return out.data;
 }
+
+/* ---- What may be shown ---- */
 
 char *
 escape_foreign(char *text)

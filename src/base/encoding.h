@@ -15,7 +15,9 @@ std::string_view to_utf8(std::string_view text);
 
 /*
  * UTF-8 as text of this database, zero-terminated and palloc'd.  Characters that its encoding does
- * not have are escaped, as \u2603.
+ * not have are escaped, as \u2603; all that are not ASCII if the server's lock table is full and
+ * the session has converted no text before.  May run a subtransaction, so not under an LWLock, nor
+ * in the arguments of ereport().
  */
 char	   *from_utf8(std::string_view utf8);
 

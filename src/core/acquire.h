@@ -12,8 +12,6 @@
 namespace advisory
 {
 
-struct PoolState;
-
 /*
  * Take a lock or slots, waiting at most as long as the timeout or lock_timeout says.
  *
@@ -25,7 +23,7 @@ struct PoolState;
  *		canceled, statement_timeout		error 57014
  *		lock table full					error 53200
  *		lock table nearly full, and this
- *		session holds many locks		error 53400 (see below)
+ *		session holds many locks		error 53400 (poolguard.h)
  *		in a parallel worker			error 25000
  *		on a standby					error 25006 or a WARNING, if
  *										advisory_ext.standby_locks says so
@@ -36,18 +34,5 @@ struct PoolState;
  * numbers, in their order.
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slots = nullptr);
-
-/*
- * The guard that stops a session that would fill the server's lock table: lock_take() asks it
- * first; so do the functions of leases, without a request.  Raises 53400 if the table is fuller
- * than advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory
- * locks through this extension, and the request would add one more.  Of the slots that a request
- * wants all but the last count as in use.  For a session that holds fewer locks this costs one
- * comparison.  May ereport for other reasons, too (out of memory, cancellation).
- */
-void		check_pool_limit(const LockName &name, const LockRequest *request = nullptr);
-
-/* How many further locks the guard lets this session take, as full as the table is now. */
-int64		pool_limit_room(const PoolState &pool);
 
 }								/* namespace advisory */

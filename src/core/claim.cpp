@@ -8,6 +8,7 @@
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "server/backends.h"
+#include "server/xact.h"
 #include "base/errors.h"
 #include "shmem/sessiontable.h"
 
@@ -184,7 +185,7 @@ claim_window(const LockName &name, WindowClaim *claim, bool is_with_work)
 void
 claim_finish(const LockName &name, const WindowClaim &claim)
 {
-	if (XactReadOnly)
+	if (is_read_only_transaction())
 		ereport(WARNING,
 				(errmsg("the end of window %s of \"%s\" is not recorded, "
 						"because the transaction is read-only",

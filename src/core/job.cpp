@@ -18,9 +18,9 @@
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/job.h"
-#include "core/owntables.h"
 #include "server/locallock.h"
 #include "server/wal.h"
+#include "server/xact.h"
 #include "base/errors.h"
 
 namespace advisory
@@ -187,8 +187,7 @@ begin_window(const Job &job, WindowClaim *claim)
 	EnsurePortalSnapshotExists();
 	if (!claim_window(job.request.name, claim, false))
 		return false;
-	commit_synchronously();
-	level = synchronous_commit;
+	level = commit_synchronously();
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	SPI_commit_and_chain();
 	SPI_finish();

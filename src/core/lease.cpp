@@ -10,11 +10,14 @@
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
+#include "core/poolguard.h"
 #include "core/token.h"
 #include "server/latch.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
+#include "server/resowner.h"
 #include "server/vxidlock.h"
+#include "server/xact.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 
@@ -101,7 +104,9 @@ lease_check_can_change(const char *function)
 static bool
 looks_free(Lease *lease)
 {
-	lease->before = lease_row_read(lease->name.key, !sleeps_without_vxid_lock);
+	lease->before = lease_row_read(lease->name.key);
+	if (lease->before.is_there)
+		lease_row_obey_era(&lease->before, !sleeps_without_vxid_lock);
 	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
@@ -282,6 +287,7 @@ lease_take(Lease *lease, Timeout timeout)
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
+	check_pool_limit(lease->name);
 	attempt.lease = lease;
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
@@ -312,7 +318,7 @@ lease_take(Lease *lease, Timeout timeout)
 static bool
 find_lease(Key key, int64 token, bool of_any_role, LeaseRow *lease)
 {
-	*lease = lease_row_read(key, false);
+	*lease = lease_row_read(key);
 	return lease->is_there && (token == ANY_TOKEN || lease->token == token) &&
 		(of_any_role || lease->is_mine());
 }
@@ -343,21 +349,26 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 }
 
 /*
- * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out
- * without the lock, because the owner would have to wait behind it, and does not register the name.
- * No lock on the table is kept while this session waits.
+ * Lock the lease in this mode, and call use(lease, name, is_sure), which changes the row only if it
+ * is still the one that was seen, and returns whether it has.  If not, the row is read once more,
+ * now under the lock, and is_sure is true.  Returns false if the lease is lost.
+ *
+ * A call that is late, or has a foreign token, finds that out without the lock, because the owner
+ * would have to wait behind it, and does not register the name.  No lock on the table is kept while
+ * this session waits.
  */
+template <typename Use>
 static bool
-find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease,
-					bool of_any_role = false)
+with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_role, Use use)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_found = false;
 	bool		was_held = compat::lock_held_by_me(&tag, mode);
+	LeaseRow	lease;
 	CachedName *cached;
 
 	keeping_locks_if([&]() {
-		is_found = find_lease(name.key, token, of_any_role, lease);
+		is_found = find_lease(name.key, token, of_any_role, &lease);
 		return false;
 	});
 	if (!is_found)
@@ -366,10 +377,12 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	is_found = keeping_locks_if([&]() {
 		if (!lock_lease(name.key, mode, true))
 			wait_for_others(name, mode, cached);
-		return find_lease(name.key, token, of_any_role, lease);
+		if (!was_held)
+			at_end(cached, false);
+		/* The statements of use() may call functions that ask for other names. */
+		return use(&lease, cached, false) ||
+			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, name_ask(name), true));
 	});
-	if (is_found && !was_held)
-		at_end(cached, false);
 	name_end_asking();
 	return is_found;
 }
@@ -377,54 +390,55 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 TimestampTz
 lease_renew(const LockName &name, int64 token, int64 ttl)
 {
-	LeaseRow	lease;
+	TimestampTz expires_at = 0;
 
 	lease_check_can_change("advisory.renew_lease()");
 	/*
 	 * Wait for a session that takes the lease over; and for another renewal, so that the new time
 	 * is later than its time.
 	 */
-	if (!find_and_lock_lease(name, token, LEASE_RENEWED, &lease))
-		return 0;
-	if (ttl == 0)
-		ttl = lease.ttl;
-	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (GetCurrentTimestamp() + ttl < lease.ends_at)
-	{
-		at_end(name_ask(name), true);
-		name_end_asking();
-	}
-	commit_synchronously();
-	return lease_row_renew(lease, ttl);
+	with_own_lease(name, token, LEASE_RENEWED, false,
+				   [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
+		int64		era = lease_row_obey_era(lease, true);
+		int64		new_ttl = ttl != 0 ? ttl : lease->ttl;
+
+		/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
+		if (GetCurrentTimestamp() + new_ttl < lease->ends_at)
+			at_end(cached, true);
+		commit_synchronously();
+		expires_at = lease_row_renew(*lease, new_ttl, era);
+		if (expires_at == 0 && is_sure)
+			raise_row_prevented("_leases");
+		return expires_at != 0;
+	});
+	return expires_at;
 }
 
 bool
 lease_end(const LockName &name, int64 token, bool of_any_role)
 {
-	LeaseRow	lease;
-	CachedName *cached;
-
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
-	if (!find_and_lock_lease(name, token, ExclusiveLock, &lease, of_any_role))
-		return false;
-	cached = name_ask(name);
-	at_end(cached, true);
-	name_end_asking();
-	lease_row_delete(lease);
-	if (NameStats *stats = stats_of_name(cached))
-		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
-				  Min(lease.ends_at, GetCurrentTimestamp()));
-	return true;
+	return with_own_lease(name, token, ExclusiveLock, of_any_role,
+						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
+		lease_row_obey_era(lease, false);
+		at_end(cached, true);
+		if (!lease_row_delete(*lease) && !is_sure)
+			return false;
+		if (NameStats *stats = stats_of_name(cached))
+			stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)),
+					  Min(lease->ends_at, GetCurrentTimestamp()));
+		return true;
+	});
 }
 
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
-
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	if (!find_and_lock_lease(name, token, LEASE_RELIED_ON, &lease))
+	/* It changes nothing, so only the row that is read under the lock counts. */
+	if (!with_own_lease(name, token, LEASE_RELIED_ON, false,
+						[](LeaseRow *, CachedName *, bool is_sure) { return is_sure; }))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost",

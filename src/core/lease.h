@@ -40,8 +40,8 @@ struct Lease
 void		lease_check_can_change(const char *function);
 
 /*
- * Take the lease, waiting at most as long as the timeout or lock_timeout says; as lock_take(), but
- * the caller has asked check_pool_limit().  It takes effect at commit.
+ * Take the lease, waiting at most as long as the timeout or lock_timeout says; as lock_take().  The
+ * caller has asked lease_check_can_change().  It takes effect at commit.
  */
 Outcome		lease_take(Lease *lease, Timeout timeout);
 
@@ -65,9 +65,6 @@ constexpr int64 ANY_TOKEN = 0;
 
 /* Raise 55000 if the lease is lost. */
 void		lease_check(const LockName &name, int64 token);
-
-/* How many locks of leases this transaction holds; too many if it has given some back. */
-inline int	lease_locks_taken = 0;
 
 /* When the locks of a transaction are released: wake who waits for leases that it ended. */
 void		lease_transaction_released() noexcept;

@@ -76,7 +76,7 @@ static OwnStatement RENEW_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3,"
 	" renewals = renewals + 1, role = $6, role_name = pg_get_userbyid($6), server = $7"
-	" WHERE key = $1 AND token = $2",
+	" WHERE key = $1 AND token = $2 AND renewals = $8",
 	SPI_OK_UPDATE, true};
 
 static OwnStatement DELETE_LEASE = {
@@ -109,7 +109,7 @@ future(Datum time) noexcept
 	return Max(DatumGetTimestampTz(time), 0);
 }
 
-/* A row with STATE, and perhaps TEXTS, in the memory of the caller; its era does not count yet. */
+/* A row with STATE, and perhaps TEXTS, in the memory of the caller; as in lease_row_read(). */
 static LeaseRow
 row_of(const OwnRow &row, bool has_texts)
 {
@@ -171,17 +171,28 @@ lease_table_lock_now(LOCKMODE mode)
 }
 
 LeaseRow
-lease_row_read(Key key, bool may_write)
+lease_row_read(Key key)
 {
 	LeaseRow	lease = {};
 
 	run_own_statement(&SELECT_STATE, {argument(key.value)}, [&](const OwnRow &row) {
 		lease = row_of(row, false);
 	});
-	/* A lease of the present era needs no look at when that began. */
-	if (lease.is_there && !(may_write && lease.era == token_era()))
-		restart(&lease, token_era_seen());
 	return lease;
+}
+
+int64
+lease_row_obey_era(LeaseRow *lease, bool may_write)
+{
+	int64		era = may_write ? token_era() : 0;
+	Era			present;
+
+	/* A lease of the present era needs no look at when that began. */
+	if (may_write && lease->era == era)
+		return era;
+	present = token_era_seen();
+	restart(lease, present);
+	return present.number;
 }
 
 LeaseRow *
@@ -273,26 +284,26 @@ lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 }
 
 TimestampTz
-lease_row_renew(const LeaseRow &lease, int64 ttl)
+lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era)
 {
-	int64		era = token_era();
 	TimestampTz now = GetCurrentTimestamp();
 	Interval	interval = {ttl, 0, 0};
-	Oid			role = OidIsValid(lease.role) ? lease.role : GetUserId();
+	Oid			role = OidIsValid(seen.role) ? seen.role : GetUserId();
 
-	if (run_own_statement(&RENEW_LEASE, {argument(lease.key.value), argument(lease.token),
+	if (run_own_statement(&RENEW_LEASE, {argument(seen.key.value), argument(seen.token),
 										 argument(&interval), argument(era), time_argument(now),
 										 Argument{ObjectIdGetDatum(role), OIDOID},
-										 argument(server_identifier())}) == 0)
-		raise_row_prevented(LEASES);
+										 argument(server_identifier()),
+										 argument(seen.renewals)}) == 0)
+		return 0;
 	return now + ttl;
 }
 
-void
-lease_row_delete(const LeaseRow &lease)
+bool
+lease_row_delete(const LeaseRow &seen)
 {
-	run_own_statement(&DELETE_LEASE, {argument(lease.key.value), argument(lease.token),
-									  argument(lease.renewals)});
+	return run_own_statement(&DELETE_LEASE, {argument(seen.key.value), argument(seen.token),
+											 argument(seen.renewals)}) == 1;
 }
 
 }								/* namespace advisory */

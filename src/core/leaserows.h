@@ -65,11 +65,15 @@ struct LeaseRow
  */
 bool		lease_table_lock_now(LOCKMODE mode);
 
+/* The lease with this key, without texts, as if the era of its row were the present one. */
+LeaseRow	lease_row_read(Key key);
+
 /*
- * The lease with this key, without texts.  With may_write the present era is recorded, if the lease
- * is of an older one, so that the restart of leases is stored once.  May ereport.
+ * Restart the lease that was read, if it is of an older era than the present one, which is
+ * returned.  With may_write the present era is recorded, so that the restart of leases is stored
+ * once.  May ereport.
  */
-LeaseRow	lease_row_read(Key key, bool may_write);
+int64		lease_row_obey_era(LeaseRow *lease, bool may_write);
 
 /* The leases with the eight next keys on each side, without texts, palloc'd. */
 LeaseRow   *lease_rows_read_neighbours(Key key, int *count);
@@ -99,10 +103,13 @@ char	   *lease_describe_holder(Key key);
  */
 bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen);
 
-/* Renew the lease, which must still have this token.  Returns when it expires.  May ereport. */
-TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
+/*
+ * Renew the lease, in the present era, if its row is still the one that was seen.  Returns when it
+ * expires; 0 if the row has changed.  May ereport.
+ */
+TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era);
 
-/* Delete the row if it still has this token and was renewed as often.  May ereport. */
-void		lease_row_delete(const LeaseRow &lease);
+/* Delete the row if it is still the one that was seen.  False if it has changed.  May ereport. */
+bool		lease_row_delete(const LeaseRow &seen);
 
 }								/* namespace advisory */

@@ -156,41 +156,6 @@ run_own_statement(OwnStatement *statement, std::initializer_list<Argument> argum
 	return count;
 }
 
-/*
- * Run body().  If it returns true, the locks that it has taken are kept, else they are released, as
- * after a subtransaction, but at a tenth of its cost.  Returns what it returned.  May ereport, if
- * body() may.
- */
-template <typename Body>
-bool
-keeping_locks_if(Body body)
-{
-	ResourceOwner owner = CurrentResourceOwner;
-	ResourceOwner own = ResourceOwnerCreate(owner, "advisory_ext locks");
-	bool		are_kept;
-
-	/* After an error the abort restores the owner, and releases what its children have. */
-	CurrentResourceOwner = own;
-	are_kept = body();
-	CurrentResourceOwner = owner;
-	ResourceOwnerRelease(own, RESOURCE_RELEASE_BEFORE_LOCKS, are_kept, false);
-	ResourceOwnerRelease(own, RESOURCE_RELEASE_LOCKS, are_kept, false);
-	ResourceOwnerRelease(own, RESOURCE_RELEASE_AFTER_LOCKS, are_kept, false);
-	ResourceOwnerDelete(own);
-	return are_kept;
-}
-
-/*
- * From now on until it ends, this transaction has synchronous_commit at "on" at least, unless
- * lease_sync is off.  A commit that no synchronous standby has confirmed is lost if that standby is
- * promoted; with "off" also if the server crashes.  A lease, or a window, could then have two
- * owners.  May ereport.
- */
-void		commit_synchronously();
-
-/* Called at the ends of transactions, before and after the commit. */
-void		synccommit_at_xact_end(XactEvent event) noexcept;
-
 /* The most bytes of a namespace or name that a table keeps. */
 constexpr int KEPT_NAME_BYTES = 1024;
 

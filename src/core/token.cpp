@@ -24,6 +24,7 @@
 #include "core/token.h"
 #include "server/backends.h"
 #include "server/locallock.h"
+#include "server/sequence.h"
 #include "server/wal.h"
 
 namespace advisory
@@ -55,49 +56,16 @@ struct Cells
 	TimestampTz began_at() const noexcept { return (began >> ERA_BITS) * 1000; }
 };
 
-/*
- * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's
- * functions, because they keep a lock on the sequence until the transaction ends, and the
- * transaction may be waiting for a lease.  It reads under the lock of the buffer, as they do,
- * because the row is changed in place; on a standby the whole page is.
- */
 static int64
-read_sequence(const char *name)
+read_cell(const char *name)
 {
-	Oid			sequence = lock_own_relation(name, RELKIND_SEQUENCE, AccessShareLock);
-	Relation	relation = relation_open(sequence, NoLock);
-	Buffer		buffer = ReadBuffer(relation, 0);
-	HeapTupleData row = {};
-	int64		value = 0;
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-
-	Page		page = BufferGetPage(buffer);
-	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
-
-	row.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
-	auto	   *data = reinterpret_cast<Form_pg_sequence_data>(GETSTRUCT(&row));
-
-	if (data->is_called)
-		value = data->last_value;
-	UnlockReleaseBuffer(buffer);
-	relation_close(relation, AccessShareLock);
-	return value;
+	return sequence_read(lock_own_relation(name, RELKIND_SEQUENCE, AccessShareLock));
 }
 
-/*
- * Works in a READ ONLY transaction, too, because it writes no data of the user.  An abort also
- * restores XactReadOnly.
- */
 static void
-write_sequence(const char *name, int64 value)
+write_cell(const char *name, int64 value)
 {
-	bool		is_read_only = XactReadOnly;
-
-	XactReadOnly = false;
-	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(own_relation(name, RELKIND_SEQUENCE)),
-						Int64GetDatum(value));
-	XactReadOnly = is_read_only;
+	sequence_write(own_relation(name, RELKIND_SEQUENCE), value);
 }
 
 /* This database of this cluster, in a value of the sequence. */
@@ -114,7 +82,7 @@ system_here()
 static Cells
 read_cells()
 {
-	return Cells{read_sequence(ERA), read_sequence(ERA_BEGAN)};
+	return Cells{read_cell(ERA), read_cell(ERA_BEGAN)};
 }
 
 static OwnStatement SELECT_HIGHEST = {
@@ -173,8 +141,8 @@ token_era(int64 above)
 			int64		value = (era << TIMELINE_BITS) | GetWALInsertionTimeLine();
 
 			/* In this order: or the new era would briefly have the beginning of the old one. */
-			write_sequence(ERA_BEGAN, ((began_at + 999) / 1000) << ERA_BITS | era);
-			write_sequence(ERA, (value << SYSTEM_BITS) | system_here());
+			write_cell(ERA_BEGAN, ((began_at + 999) / 1000) << ERA_BITS | era);
+			write_cell(ERA, (value << SYSTEM_BITS) | system_here());
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 	return era;

@@ -120,8 +120,7 @@ Backends::of(const LockEntry &entry)
 	return session;
 }
 
-/* Does the current user have the privileges of this role?  False if that cannot be determined. */
-static bool
+bool
 has_privileges_of(Oid role)
 {
 	bool		answer = false;

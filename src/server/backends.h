@@ -63,6 +63,12 @@ private:
 	int			prepared_count = 0;
 };
 
+/*
+ * Does the current user have the privileges of this role?  False if that cannot be looked up
+ * because the server's lock table is full.
+ */
+bool		has_privileges_of(Oid role);
+
 /* May the current user see what all sessions are doing, or those of this role? */
 bool		may_see_all();
 bool		may_see_role(Oid role);

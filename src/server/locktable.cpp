@@ -106,13 +106,6 @@ private:
 	int			capacity = FIRST_ENTRIES;
 };
 
-/* The number of a process, or a prepared transaction, in the server's array of processes. */
-static int
-number_of(const PGPROC *proc) noexcept
-{
-	return static_cast<int>(proc - ProcGlobal->allProcs);
-}
-
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 {
@@ -121,10 +114,10 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	LockEntry	entry = {};
 
 	entry.tag = proclock->tag.myLock->tag;
-	entry.proc_number = number_of(proc);
+	entry.proc_number = process_number(proc);
 	entry.pid = proc->pid;
 	entry.leader_pid = leader->pid;
-	entry.leader_number = number_of(leader);
+	entry.leader_number = process_number(leader);
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
@@ -239,7 +232,7 @@ any_proclock(Match matches, int first, int count)
 /* The same with matches(lock) for a lock that one of them holds; by default only this session. */
 template <typename Match>
 static bool
-any_held(Match matches, int first = number_of(MyProc), int count = 1)
+any_held(Match matches, int first = my_process_number(), int count = 1)
 {
 	return any_proclock([&](int, const PROCLOCK *proclock) {
 		return proclock->holdMask != 0 && matches(proclock->tag.myLock);
@@ -543,7 +536,7 @@ void
 wake_holders(const LOCKTAG &tag) noexcept
 {
 	any_holder(tag, [](const PROCLOCK *proclock) {
-		wake(number_of(proclock->tag.myProc));
+		wake(process_number(proclock->tag.myProc));
 		return false;
 	});
 }

@@ -83,6 +83,19 @@ proc_count() noexcept
 	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
 }
 
+/* The number of a process, or of a prepared transaction, in the server's array of processes. */
+inline int
+process_number(const PGPROC *proc) noexcept
+{
+	return static_cast<int>(proc - ProcGlobal->allProcs);
+}
+
+inline int
+my_process_number() noexcept
+{
+	return process_number(MyProc);
+}
+
 /* The pid that views and messages show for an entry's session; 0 for a prepared transaction. */
 inline int
 session_pid(const LockEntry &entry) noexcept

@@ -225,8 +225,9 @@ pool_room(const PoolState &pool, int percent) noexcept
 	return Max(Min(locks, holders), 0);
 }
 
-int64
-pool_guaranteed_for(const PoolState &pool, double percent) noexcept
+/* How many locks the server's formula has to give for that. */
+static int64
+guaranteed_for(const PoolState &pool, double percent) noexcept
 {
 	int64		guaranteed = guaranteed_locks();
 	auto		locks = static_cast<int64>(pool.use.locks * 100.0 / percent) + 1;
@@ -238,6 +239,14 @@ pool_guaranteed_for(const PoolState &pool, double percent) noexcept
 	int64		missing = Max(locks - pool.capacity.locks, holders - pool.capacity.holders);
 
 	return guaranteed + static_cast<int64>(ceil(Max(missing, 0) / MIN_GAIN));
+}
+
+int64
+pool_setting_for(const PoolState &pool, double percent) noexcept
+{
+	int64		processes = MaxBackends + max_prepared_xacts;
+
+	return (guaranteed_for(pool, percent) + processes - 1) / processes;
 }
 
 }								/* namespace advisory */

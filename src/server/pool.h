@@ -45,9 +45,9 @@ double		pool_percent_used(const PoolState &pool) noexcept;
 int64		pool_room(const PoolState &pool, int percent) noexcept;
 
 /*
- * How many locks the server's formula has to give for the present use to be less than
- * this percentage of what fits: some percent too high rather than too low.
+ * The max_locks_per_transaction with which the present use is less than this percentage of what
+ * fits: some percent too high rather than too low.
  */
-int64		pool_guaranteed_for(const PoolState &pool, double percent) noexcept;
+int64		pool_setting_for(const PoolState &pool, double percent) noexcept;
 
 }								/* namespace advisory */

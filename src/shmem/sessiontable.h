@@ -105,17 +105,11 @@ struct SharedSession
 	QueueLink	link;
 };
 
-/* How many processes the server has places for, and the number of this one. */
+/* How many processes the server has places for, without prepared transactions (proc_count()). */
 inline int
 process_count() noexcept
 {
 	return static_cast<int>(ProcGlobal->allProcCount);
-}
-
-inline int
-my_process_number() noexcept
-{
-	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
 /*

@@ -5,9 +5,7 @@
 #include "base/pg.h"
 
 #include "sql/args.h"
-#include "views/visiblename.h"
 #include "core/claim.h"
-#include "server/backends.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -60,25 +58,9 @@ window(FunctionCallInfo fcinfo)
 											 PG_GETARG_TIMESTAMPTZ(1)));
 }
 
-/* shown(value, may_see): a text as views show it */
-static Datum
-shown(FunctionCallInfo fcinfo)
-{
-	return text_datum(PG_GETARG_BOOL(1) ? text_to_cstring(PG_GETARG_TEXT_PP(0)) : HIDDEN);
-}
-
-/* role_here(role, role_name, server) */
-static Datum
-role_here_of_row(FunctionCallInfo fcinfo)
-{
-	PG_RETURN_OID(role_here(PG_GETARG_OID(0), NameStr(*PG_GETARG_NAME(1)), PG_GETARG_INT64(2)));
-}
-
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim_apart, claim, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
-ADVISORY_SQL_FUNCTION(advisory_shown, shown);
-ADVISORY_SQL_FUNCTION(advisory_role_here, role_here_of_row);
 
 }								/* namespace advisory */

@@ -1,16 +1,14 @@
 /*
  * sql/leases.cpp
- *		SQL: leases, and the rows of advisory.leases, from which advisory.activity has them, too.
+ *		SQL: taking, renewing, ending and checking a lease.
  */
 #include "base/pg.h"
 
 #include "sql/args.h"
-#include "core/acquire.h"
 #include "core/await.h"
 #include "core/errors.h"
 #include "core/lease.h"
 #include "server/backends.h"
-#include "views/visiblename.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -58,8 +56,6 @@ lease(FunctionCallInfo fcinfo)
 	lease.wanted.lock_delay = microseconds_argument(fcinfo, ttl + 3, "lock_delay", true);
 	timeout = timeout_argument(fcinfo, ttl + 1);
 
-	/* Only here: who has a lease can always renew, check and end it. */
-	check_pool_limit(lease.name);
 	lease_check_can_change(awaits ? "advisory.await_lease()"
 						   : raises ? "advisory.lease()" : "advisory.try_lease()");
 	if (awaits)
@@ -118,47 +114,6 @@ check_lease(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(true);
 }
 
-/* lease_rows(only_one, wanted_key): the lease with this key, or all that are shown */
-static Datum
-lease_rows(FunctionCallInfo fcinfo)
-{
-	auto	   *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
-	TimestampTz now = GetCurrentTimestamp();
-	int			count = 1;
-	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
-		: PG_ARGISNULL(1) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(1)});
-
-	InitMaterializedSRF(fcinfo, 0);
-	if (leases == nullptr)
-		return Datum(0);
-	show_each(count, [&](int i) {
-		const LeaseRow &lease = leases[i];
-		bool		is_visible = may_see_role(lease.role);
-		const char *state = now >= lease.ends_at ? "expired"
-			: lease.is_restarted ? "restarted" : "held";
-		Row			row;
-
-		row.add_text(is_visible ? lease.ns : HIDDEN);
-		row.add_text(is_visible ? lease.name : HIDDEN);
-		row.add_text(is_visible ? lease.owner : HIDDEN);
-		row.add(Int64GetDatum(lease.token), !lease.is_mine());
-		row.add_text(state);
-		row.add_interval(lease.ttl);
-		row.add_time(lease.acquired_at);
-		row.add_time(lease.renewed_at);
-		row.add_time(lease.ends_at);
-		row.add_interval(Max(lease.ends_at - now, 0));
-		row.add_int64(lease.renewals);
-		/*
-		 * The key of a name that can be guessed tells the name, and no lock in pg_locks shows it.
-		 */
-		row.add(Int64GetDatum(lease.key.value), !is_visible);
-		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
-		row.put(result);
-	});
-	return Datum(0);
-}
-
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
@@ -166,6 +121,5 @@ ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
-ADVISORY_SQL_FUNCTION(advisory_leases, lease_rows);
 
 }								/* namespace advisory */

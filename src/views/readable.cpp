@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
+#include "views/visiblename.h"
 
 namespace advisory
 {
@@ -93,7 +94,23 @@ name_of_role(FunctionCallInfo fcinfo)
 	PG_RETURN_DATUM(text_datum(name));
 }
 
-/* printable(text): the same with ? for control characters. */
+/*
+ * role_here(role, role_name, server): the role that a row of a table means; 0 if there is none.
+ */
+static Datum
+role_here_of_row(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_OID(role_here(PG_GETARG_OID(0), NameStr(*PG_GETARG_NAME(1)), PG_GETARG_INT64(2)));
+}
+
+/* shown(value, may_see): a text as views show it */
+static Datum
+shown(FunctionCallInfo fcinfo)
+{
+	return text_datum(PG_GETARG_BOOL(1) ? text_to_cstring(PG_GETARG_TEXT_PP(0)) : HIDDEN);
+}
+
+/* printable(text): the text with ? for control characters. */
 static Datum
 printable(FunctionCallInfo fcinfo)
 {
@@ -123,6 +140,8 @@ crc32(FunctionCallInfo fcinfo)
 ADVISORY_SQL_FUNCTION(advisory_readable, readable);
 ADVISORY_SQL_FUNCTION(advisory_this_database, this_database);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
+ADVISORY_SQL_FUNCTION(advisory_role_here, role_here_of_row);
+ADVISORY_SQL_FUNCTION(advisory_shown, shown);
 ADVISORY_SQL_FUNCTION(advisory_printable, printable);
 ADVISORY_SQL_FUNCTION(advisory_bytes_of, bytes_of);
 ADVISORY_SQL_FUNCTION(advisory_crc32, crc32);

@@ -2,6 +2,7 @@
 # A failed wait ends with its own error even while the server's lock table is full, so that the
 # session cannot read names of roles, prepared transactions or leases. The detail is shorter then.
 # And a superuser can end the session that has filled the table.
+use utf8;
 use AdvisoryTest;
 
 use constant { MORE_THAN_FITS => 1_000_000, TABLES => 200, ATTEMPTS => 5 };
@@ -78,18 +79,48 @@ for my $case (
 {
     my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
     waits($look, $waiter);
-    my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
+    my @views = qw(activity blockers waits wait_tree() locks leaks leases pressure);
+    my $ordinary = session(server => $server, role => 'ordinary');
     $look->run("SELECT * FROM advisory.$_") for @views;
+    $ordinary->run('SELECT * FROM advisory.leases');
+    # Then the catalog has to be asked again who is a member of what.
+    $look->run('GRANT pg_read_all_settings TO other');
     my $hog = session(server => $server);
     $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
             . ') AS i', '53200', 'the lock table is full');
     $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
+    $ordinary->succeeds('SELECT count(*) FROM (SELECT * FROM advisory.leases OFFSET 0) AS all_rows',
+        'leases can be read by a role that took none');
     $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h, kind => 'lock');",
         'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
         for $hog, $waiter;
+}
+
+# In another encoding a name is converted by a function that the catalog has. (The session has
+# locked what the statement reads, and its places for locks on tables are in use.)
+{
+    $look->run(q(CREATE DATABASE latin1 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'
+        TEMPLATE template0));
+    my ($names, $asks) = map {
+        session(server => $server, database => 'latin1')->run(q(SET client_encoding = 'UTF8'))
+    } 1 .. 2;
+    $names->run('CREATE EXTENSION advisory_ext', map { "CREATE TABLE t$_ ()" } 1 .. TABLES / 2);
+    my $shown = q(SELECT name FROM advisory.locks WHERE namespace = 'other');
+    $asks->run('SET plan_cache_mode = force_generic_plan', "PREPARE shown AS $shown", 'BEGIN',
+        'EXECUTE shown');
+    # Then the catalog has to be read again.
+    $names->run(q(SELECT advisory.lock('other', 'größe')),
+        q(CREATE CONVERSION again FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8));
+    $asks->run(map { "SELECT FROM t$_" } 1 .. TABLES / 2);
+    my $hog = session(server => $server);
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
+    $asks->shows('EXECUTE shown', 'gr\u00F6\u00DFe', 'a name that cannot be converted is escaped');
+    ok($look->value('SELECT pg_terminate_backend(?, 10000)', $hog->pid), 'it is emptied');
+    $asks->shows('EXECUTE shown', 'größe', '... and is converted when there is room');
 }
 
 # ---- Who ends the session that has filled it -----------------------------------------------------

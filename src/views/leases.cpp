@@ -1,0 +1,59 @@
+/*
+ * views/leases.cpp
+ *		The rows of advisory.leases, from which advisory.activity has them, too.
+ */
+#include "base/pg.h"
+
+#include "base/lockname.h"
+#include "base/sqlfunction.h"
+#include "core/leaserows.h"
+#include "server/backends.h"
+#include "views/visiblename.h"
+
+namespace advisory
+{
+
+/* lease_rows(only_one, wanted_key): the lease with this key, or all that are shown */
+static Datum
+lease_rows(FunctionCallInfo fcinfo)
+{
+	auto	   *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+	TimestampTz now = GetCurrentTimestamp();
+	int			count = 1;
+	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
+		: PG_ARGISNULL(1) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(1)});
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (leases == nullptr)
+		return Datum(0);
+	show_each(count, [&](int i) {
+		const LeaseRow &lease = leases[i];
+		bool		is_visible = may_see_role(lease.role);
+		const char *state = now >= lease.ends_at ? "expired"
+			: lease.is_restarted ? "restarted" : "held";
+		Row			row;
+
+		row.add_text(is_visible ? lease.ns : HIDDEN);
+		row.add_text(is_visible ? lease.name : HIDDEN);
+		row.add_text(is_visible ? lease.owner : HIDDEN);
+		row.add(Int64GetDatum(lease.token), !has_privileges_of(lease.role));
+		row.add_text(state);
+		row.add_interval(lease.ttl);
+		row.add_time(lease.acquired_at);
+		row.add_time(lease.renewed_at);
+		row.add_time(lease.ends_at);
+		row.add_interval(Max(lease.ends_at - now, 0));
+		row.add_int64(lease.renewals);
+		/*
+		 * The key of a name that can be guessed tells the name, and no lock in pg_locks shows it.
+		 */
+		row.add(Int64GetDatum(lease.key.value), !is_visible);
+		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
+		row.put(result);
+	});
+	return Datum(0);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_leases, lease_rows);
+
+}								/* namespace advisory */
