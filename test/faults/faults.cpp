@@ -182,12 +182,12 @@ FAULT_OR_LATE(LockAcquire, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once),
 	  (tag, mode, session, at_once))
 #if PG_VERSION_NUM >= 180000
-FAULT(LockAcquireExtended, LockAcquireResult,
+FAULT_OR_LATE(LockAcquireExtended, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock,
 	   bool log),
 	  (tag, mode, session, at_once, report, lock, log))
 #else
-FAULT(LockAcquireExtended, LockAcquireResult,
+FAULT_OR_LATE(LockAcquireExtended, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report,
 	   LOCALLOCK **lock),
 	  (tag, mode, session, at_once, report, lock))

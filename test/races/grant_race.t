@@ -55,7 +55,7 @@ sub race ($way) {
         go_on($waiter);
         return $waiter if $is_granted;
     }
-    die "$way->{name}: no timeout was long enough\n";
+    die "$way->{name}: the wait was never stopped before its timeout\n";
 }
 
 # Compares what the waiter was told with what it holds, while its transaction is open.

@@ -35,7 +35,7 @@ sub race ($name, $statement, $setting = undef) {
         $holder->run(q(SELECT advisory.unlock('late', 'a')));
         return $waiter if $is_in_time;
     }
-    die "$name: no timeout was long enough\n";
+    die "$name: the wait ended before the lock was free, with each timeout\n";
 }
 
 # ---- While it waits ------------------------------------------------------------------------------
