@@ -10,9 +10,12 @@ PG_CONFIG  ?= pg_config
 # ---- Sources ----------------------------------------------------------------------------------
 MODULE_big = $(EXTENSION)
 OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
-# make FAULTS=1, for tests only: the tests can make requests for memory fail.
+# make FAULTS=1, for tests only: a second library beside the first one. It stops a session at a named point (src/base/stoppoint.h), and lets
+# requests for memory fail. Sources without such points are not compiled again.
 ifdef FAULTS
-OBJS      += test/faults/faults.o
+MODULE_big = $(EXTENSION)_faults
+STOPPABLE  = $(patsubst %.cpp,%.o,$(shell grep -lw STOP_POINT src/*/*.cpp))
+OBJS      := $(filter-out $(STOPPABLE),$(OBJS)) $(STOPPABLE:.o=.faults.o) test/faults/faults.o
 WRAPPED    = $(shell sed -nE 's/^FAULT[A-Z_]*.([A-Za-z_0-9]+),.*/-Wl,--wrap=\1/p' test/faults/faults.cpp)
 endif
 
@@ -48,7 +51,8 @@ BUILT_FOR    = src/.built-for
 FIRST_HEADER = src/base/pg.h
 CXX_MACROS   = $(filter __GNUC__ __clang__,$(shell $(CXX) -dM -E -x c++ /dev/null 2>/dev/null))
 PRECOMPILED  = $(if $(findstring ccache,$(CXX))$(filter __clang__,$(CXX_MACROS)),,$(if $(CXX_MACROS),$(FIRST_HEADER).gch))
-EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(FIRST_HEADER).gch $(FIRST_HEADER).d $(BUILT_FOR) output_iso
+EXTRA_CLEAN  = $(OBJS:.o=.d) $(FIRST_HEADER).gch $(FIRST_HEADER).d $(BUILT_FOR) output_iso \
+	$(EXTENSION)_faults.so test/faults/faults.o test/faults/faults.d src/*/*.faults.o src/*/*.faults.d
 
 # ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
 # (Debian's client package has PGXS too, but not the headers.)
@@ -126,10 +130,12 @@ $(REGRESS_FILES): FORCE
 
 # Another server version, or one that was configured otherwise, another compiler, or compiler flag rebuilds everything.
 $(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_CONFIG) --configure; cat $(dir $(HEADER))pg_config.h; } | cksum) \
-	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT) $(WRAPPED)
+	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT)
 $(BUILT_FOR): FORCE
 	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || { rm -f $(FIRST_HEADER).gch; printf '%s\n' "$$BUILD_ID" > $@; }
 $(OBJS): $(BUILT_FOR) $(PRECOMPILED)
+%.faults.o: %.cpp
+	$(COMPILE.cc) -DADVISORY_EXT_FAULTS -o $@ $<
 # Without warnings: it is not meant to be compiled by itself.
 $(FIRST_HEADER).gch: $(FIRST_HEADER) $(BUILT_FOR)
 	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -w -x c++-header -c -o $@ $<
@@ -210,7 +216,7 @@ test-assert: ## the tests on a server that checks itself
 	@bash scripts/assert.sh
 
 test-faults: ## each function while a request for memory fails
-	@PARTS=faults FAULTS=1 TEST_TIMEOUT=1800 TEST_SECONDS=1800 bash scripts/test.sh
+	@PARTS=faults TEST_TIMEOUT=1800 TEST_SECONDS=1800 bash scripts/test.sh
 
 bench: ## what it costs beside the built-ins, in ratios
 	@bash scripts/packages.sh bench

@@ -86,5 +86,5 @@ find_pg_config() {
 # Runs make on this tree, for the chosen server. The options of the calling make come from the environment.
 run_make() {
     make --no-print-directory -C "$REPOSITORY" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" \
-        ${CXX:+CXX="$CXX"} ${FAULTS:+FAULTS="$FAULTS"} "$@"
+        ${CXX:+CXX="$CXX"} "$@"
 }

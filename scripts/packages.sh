@@ -94,7 +94,6 @@ look_for_tests() {
     need libio-pty-perl "a terminal in which psql runs" has_perl IO::Pty
     need less "the pager of psql there" have less
     need binutils "nm, to look into the built library" have nm
-    need gdb "stops a session between two steps of the lock manager" have gdb
     look_for_pgtap "$major" "$config"
 }
 

@@ -85,7 +85,7 @@ obtain_platform() {
         cd /tmp
         apt-get -qq update
         DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-            g++ make libssl-dev binutils gdb libdbd-pg-perl "postgresql-$1" "postgresql-$1-pgtap"
+            g++ make libssl-dev binutils libdbd-pg-perl "postgresql-$1" "postgresql-$1-pgtap"
         apt-get -qq download "postgresql-server-dev-$1"
         dpkg-deb --extract postgresql-server-dev-*.deb /
         apt-get clean' setup "$major" || return 1

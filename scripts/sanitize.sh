@@ -53,7 +53,7 @@ reported() {
             if (!/^==\d+== *$/) { $block .= $_; next unless eof }
             $cause = $block;
             $cause =~ s/^.*Uninitialised value was created//s if $block =~ /XLogFlush/;
-            print $block if $cause =~ /advisory_ext\.so|\.cpp:\d/;
+            print $block if $cause =~ /advisory_ext\w*\.so|\.cpp:\d/;
             $block = ""' "$file"
     done
 }
@@ -65,7 +65,7 @@ under_sanitizers() {
         "$REPOSITORY/test/sanitizers.c"
     CXX="g++ -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer" \
     ADVISORY_EXT_UNDER="env LD_PRELOAD=$reports.so:$asan:$ubsan:\$LD_PRELOAD" \
-        watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap"
+        watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap races"
 }
 
 under_valgrind() {

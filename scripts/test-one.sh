@@ -32,6 +32,7 @@ test_library() {
     expect_nothing "no symbols of a C++ run-time library" \
         "$(nm -D --undefined-only "$library" | grep -E ' (_Z|__gxx|__cxa_)' | grep -v ' __cxa_finalize' || true)"
     expect_nothing "not linked with a C++ run-time library" "$(ldd "$library" | grep -E 'libstdc\+\+|libc\+\+' || true)"
+    expect_nothing "no trace of the points at which tests stop a session (src/base/stoppoint.h)" "$(grep -ao stop_point "$library" || true)"
     expect_nothing "includes point downward only (scripts/layers.pl)" "$(perl scripts/layers.pl 2>&1 || true)"
     expect_nothing "timeouts in documents and examples have a unit (scripts/timeouts.pl)" "$(perl scripts/timeouts.pl 2>&1 || true)"
     expect_nothing "portable/advisory.sql is what its parts give (make portable)" \

@@ -2,10 +2,11 @@
 # Tests on servers of their own: `make test`, `make test-all`.
 #
 #   PG_CONFIG=…            the server's version
-#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap integration faults. Without it all but the last two.
+#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap races integration faults. Without it all but the last two.
 #                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
-#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby and migration tools, from packages;
-#                          faults needs FAULTS=1.) PARTS=all: also integration.
+#                          (races, faults: with the library that make FAULTS=1 builds.)
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby and migration tools, from packages.)
+#                          PARTS=all: also integration.
 #   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
 #   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT 3000)
@@ -22,7 +23,7 @@ set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
-QUICK_PARTS="library regress isolation pgtap portable tap"
+QUICK_PARTS="library regress isolation pgtap portable tap races"
 PARTS=${PARTS:-$QUICK_PARTS}
 [ "$PARTS" != all ] || PARTS="integration $QUICK_PARTS"
 TESTS=${TESTS:-}
@@ -83,7 +84,7 @@ choose_part() {
             choose_files test/portable/*.t ;;
         tap)
             choose_files test/t/*.t ;;
-        integration | faults)
+        races | integration | faults)
             choose_files "test/$1"/*.t ;;
         *)
             die "there is no part '$1': choose of $QUICK_PARTS integration faults" ;;
@@ -98,6 +99,16 @@ left_here() {
     while IFS= read -r file; do
         if [ "${TEST_ONCE:-}" != no ] || ! grep -q '^# Runs once: ' "$file"; then say "$file"; fi
     done
+}
+
+# Builds the library with stop points and faults, and installs it beside the other one, if a test uses it.
+stage_faults() {
+    case " ${tests[*]}" in
+        *" test/races/"* | *" test/faults/"*) ;;
+        *) return 0 ;;
+    esac
+    run_make FAULTS=1 install-lib DESTDIR="$ADVISORY_EXT_STAGE" >"$server_dir/build.log" 2>&1 ||
+        { cat "$server_dir/build.log" >&2; die "the library with stop points could not be built"; }
 }
 
 # The process IDs of what the tests have started and that is still there: their environment names this run. The last ones may need a
@@ -140,6 +151,7 @@ main() {
     server_open
     say "building for $("$PG_CONFIG" --version)"
     server_stage
+    stage_faults
     result=$server_dir/result
     export ADVISORY_EXT_RUN=$server_dir
     server_run perl scripts/tap.pl "$result" "$TEST_JOBS" "${tests[@]}" || status=$?

@@ -9,6 +9,7 @@
 #include "base/pg.h"
 
 #include "base/guc.h"
+#include "base/stoppoint.h"
 #include "core/acquire.h"
 #include "core/boundedwait.h"
 #include "core/errors.h"
@@ -144,6 +145,7 @@ add_or_release(const WaitRoutine &routine, const Attempt &attempt)
 	const LockRequest &request = attempt.request;
 	volatile bool is_added = false;
 
+	STOP_POINT("granted");
 	if (request.scope == Scope::transaction)
 		return add_granted(routine, attempt, &is_added);
 	PG_TRY();

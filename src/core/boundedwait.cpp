@@ -22,6 +22,7 @@
 
 #include "base/errors.h"
 #include "base/guc.h"
+#include "base/stoppoint.h"
 #include "core/boundedwait.h"
 #include "core/errors.h"
 #include "core/held.h"
@@ -183,6 +184,7 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 		char	   *name = known != nullptr ? pstrdup(known) : display_name(given);
 		char	   *what = psprintf(routine.what, name, attempt->request.how());
 
+		STOP_POINT("message from a wait");
 		errcontext("while waiting for %s", what);
 		pfree(what);
 		pfree(name);

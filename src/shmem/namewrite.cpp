@@ -35,6 +35,7 @@
 #include "base/pg.h"
 
 #include "base/guc.h"
+#include "base/stoppoint.h"
 #include "server/locktable.h"
 #include "shmem/nameentry.h"
 
@@ -67,6 +68,7 @@ void
 lock_names(LWLockMode mode)
 {
 	LWLockAcquire(&name_table->lock, mode);
+	STOP_POINT("names are locked");
 	for (; known_chunks < name_table->entry_count / NAME_CHUNK_ENTRIES; known_chunks++)
 		name_chunks[known_chunks] = static_cast<NameEntry *>(
 			dsa_get_address(shared_area, name_table->chunks[known_chunks]));

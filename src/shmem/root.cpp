@@ -10,6 +10,7 @@
 
 #include "base/compat.h"
 #include "base/errors.h"
+#include "base/stoppoint.h"
 #include "shmem/root.h"
 
 namespace advisory
@@ -159,6 +160,7 @@ attempt_with_root(Body body)
 		return;
 	shared_attempt([&]() {
 		LWLockAcquire(&attached_root->lock, LW_EXCLUSIVE);
+		STOP_POINT("root is locked");
 		body(attached_root);
 		LWLockRelease(&attached_root->lock);
 	});

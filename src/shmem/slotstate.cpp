@@ -36,6 +36,7 @@
 #include "base/pg.h"
 
 #include "shmem/slotstate.h"
+#include "base/stoppoint.h"
 #include "server/latch.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
@@ -466,7 +467,10 @@ claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
 	if (locks && my_queue != state && read_free_slots(state, slots).count < wanted)
 		return false;
 	if (locks)
+	{
 		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		STOP_POINT("slots are locked");
+	}
 	do
 	{
 		/* What this session does not see is no reason to give it a slot that it sees. */

@@ -1,12 +1,19 @@
 /*
  * test/faults/faults.cpp
- *		Fault injection: the n-th request for memory that the extension makes fails.  For
- *		make FAULTS=1 only.
+ *		What make FAULTS=1 adds to the library: faults, late interrupts and stop points.
+ *
+ * Fault injection: the n-th request for memory that the extension makes fails.
  *
  * The Makefile has the linker lead every call of a function that is listed here, by FAULT, to its
  * __wrap_ form (-Wl,--wrap), so that the sources need not know.  Listed is what asks for memory,
  * for room in shared memory or in the lock table, or runs statements which do.  Requests that the
  * server makes for itself are not counted.
+ *
+ * Late interrupts: the lock manager looks at no interrupt while the extension waits for a lock, so
+ * an interrupt that comes meanwhile is still pending when the lock is granted, as one that comes
+ * after the lock manager's last look.
+ *
+ * Stop points: see base/stoppoint.h.
  */
 #include "base/pg.h"
 
@@ -30,12 +37,27 @@ extern "C" {
 #include "utils/tuplestore.h"
 }
 
+#define ADVISORY_EXT_FAULTS
+#include "base/stoppoint.h"
 #include "shmem/sessiontable.h"
 
 /* Requests so far, and which of them fail: these, and those between them. */
 static int	made = 0;
 static int	first = 0;
 static int	last = 0;
+
+static bool interrupts_are_late = false;
+
+/* The session stops when it has come to this point so many times; 0: it does not. */
+static char stop_name[NAMEDATALEN];
+static int	passes_until_stop = 0;
+
+void
+advisory::stop_point(const char *name) noexcept
+{
+	if (passes_until_stop > 0 && strcmp(name, stop_name) == 0 && --passes_until_stop == 0)
+		raise(SIGSTOP);
+}
 
 static void
 request(const char *name)
@@ -56,6 +78,22 @@ request(const char *name)
 		if (condition) \
 			request(#name); \
 		return __real_##name arguments; \
+	}
+
+/* It looks at no interrupts if they are to come late. */
+#define FAULT_OR_LATE(name, result, parameters, arguments) \
+	result		__real_##name parameters; \
+	result		__wrap_##name parameters \
+	{ \
+		result		value; \
+		request(#name); \
+		/* An error ends this, too. */ \
+		if (interrupts_are_late) \
+			HOLD_INTERRUPTS(); \
+		value = __real_##name arguments; \
+		if (interrupts_are_late) \
+			RESUME_INTERRUPTS(); \
+		return value; \
 	}
 
 #define FAULT(name, result, parameters, arguments) \
@@ -140,16 +178,16 @@ FAULT(dshash_find_or_insert, void *, (dshash_table *table, const void *key, bool
 	  (table, key, found))
 
 /* The lock table */
-FAULT(LockAcquire, LockAcquireResult,
+FAULT_OR_LATE(LockAcquire, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once),
 	  (tag, mode, session, at_once))
 #if PG_VERSION_NUM >= 180000
-FAULT(LockAcquireExtended, LockAcquireResult,
+FAULT_OR_LATE(LockAcquireExtended, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock,
 	   bool log),
 	  (tag, mode, session, at_once, report, lock, log))
 #else
-FAULT(LockAcquireExtended, LockAcquireResult,
+FAULT_OR_LATE(LockAcquireExtended, LockAcquireResult,
 	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report,
 	   LOCALLOCK **lock),
 	  (tag, mode, session, at_once, report, lock))
@@ -194,6 +232,27 @@ advisory_fail_at(PG_FUNCTION_ARGS)
 	first = PG_GETARG_INT32(0);
 	last = first > 0 && PG_GETARG_BOOL(1) ? PG_INT32_MAX : first;
 	PG_RETURN_INT32(before);
+}
+
+/* interrupts_are_late(boolean): from now on, or no longer. */
+PG_FUNCTION_INFO_V1(advisory_interrupts_are_late);
+
+Datum
+advisory_interrupts_are_late(PG_FUNCTION_ARGS)
+{
+	interrupts_are_late = PG_GETARG_BOOL(0);
+	PG_RETURN_VOID();
+}
+
+/* stop_at(point text, pass integer): stop this session when it comes to the point that often. */
+PG_FUNCTION_INFO_V1(advisory_stop_at);
+
+Datum
+advisory_stop_at(PG_FUNCTION_ARGS)
+{
+	text_to_cstring_buffer(PG_GETARG_TEXT_PP(0), stop_name, sizeof(stop_name));
+	passes_until_stop = PG_GETARG_INT32(1);
+	PG_RETURN_VOID();
 }
 
 /* publishes_wait() → boolean: does this session publish that it waits? */

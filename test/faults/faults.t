@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # Fault injection: each public function is called repeatedly while its first, second, third …
 # request for memory fails, until it makes no more requests. In one run only that request fails, in
-# another run that one and all later ones. Needs a build with FAULTS=1: `make test-faults`.
+# another run that one and all later ones. `make test-faults` runs it.
 #
 # After each failure: the error is 53200, or the call succeeded nevertheless; nothing is locked that
 # was not locked before; the savepoint can be rolled back to; the session publishes no wait any
@@ -14,13 +14,13 @@ use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000, MANY_LOCKS => 20
 use constant HOLD => "SELECT advisory.lock('kept', 'lock'), advisory.xact_lock('kept', 'xact'),
         advisory.acquire('kept', 'slot', 2), advisory.xact_acquire('kept', 'xact', 2)";
 
-create_database();
+create_database(faults => 1);
 my $look = session();
 $look->run(
     q(CREATE FUNCTION fail_at(n integer, forever boolean DEFAULT false)
-        RETURNS integer AS 'advisory_ext', 'advisory_fail_at' LANGUAGE c STRICT),
-    q(CREATE FUNCTION publishes_wait() RETURNS boolean AS 'advisory_ext', 'advisory_publishes_wait'
-        LANGUAGE c),
+        RETURNS integer AS 'advisory_ext_faults', 'advisory_fail_at' LANGUAGE c STRICT),
+    q(CREATE FUNCTION publishes_wait() RETURNS boolean
+        AS 'advisory_ext_faults', 'advisory_publishes_wait' LANGUAGE c),
     'CREATE TABLE guarded (id integer, token bigint)',
     q(CREATE TRIGGER fence BEFORE INSERT
         ON guarded FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token', 'fence', 'id')));

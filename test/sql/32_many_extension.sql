@@ -54,9 +54,11 @@ ROLLBACK;
 \set VERBOSITY sqlstate
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
 --> ERROR:  55P03
+SET jit = off;  -- The time must not be over before the wait begins.
 SET statement_timeout = '50ms';
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
 RESET statement_timeout;
+RESET jit;
 SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine; --> f|1
 ROLLBACK PREPARED 'regress_advisory';
 SELECT advisory.unlock_all('ns'); --> 1

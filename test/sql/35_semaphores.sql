@@ -85,9 +85,11 @@ SELECT advisory.acquire('ns', 'one', 1);
 --> ERROR:  could not obtain a slot of semaphore "ns/one" within lock_timeout of 10 ms
 SELECT advisory.try_acquire('ns', 'one', 1, NULL); -->
 RESET lock_timeout;
+SET jit = off;  -- The time must not be over before the wait begins.
 SET statement_timeout = '10ms';
 SELECT advisory.acquire('ns', 'one', 1); --> ERROR:  canceling statement due to statement timeout
 RESET statement_timeout;
+RESET jit;
 \set VERBOSITY default
 -- A program finds the semaphore in the error's fields.
 DO $$

@@ -117,12 +117,14 @@ SET lock_timeout = '10ms';
 SELECT advisory.acquire_many('ns', 'four', 4, 2);
 --> ERROR:  could not obtain 2 slots of semaphore "ns/four" within lock_timeout of 10 ms
 RESET lock_timeout;
+SET jit = off;  -- The time must not be over before the wait begins.
 SET statement_timeout = '10ms';
 SELECT advisory.acquire_many('ns', 'four', 4, 2);
 --> ERROR:  canceling statement due to statement timeout
 SELECT advisory.try_xact_acquire_many('ns', 'four', 4, 2, NULL);
 --> ERROR:  canceling statement due to statement timeout
 RESET statement_timeout;
+RESET jit;
 \set VERBOSITY default
 SELECT slots FROM pg_temp.mine; --> {1,2,3}
 -- A program finds the semaphore in the error's fields.

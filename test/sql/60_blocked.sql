@@ -159,6 +159,7 @@ SELECT statement, fields.* FROM unnest(ARRAY[
 --> SELECT advisory.lock_key(advisory.key('billing', 'invoice:42'), '0')|55P03||1572001551135567388
 
 ---- Cancelled in the wait: the error of the server
+SET jit = off;  -- The time must not be over before the wait begins.
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
 SELECT advisory.lock('billing', 'invoice:42'); --> ERROR:  57014
@@ -168,6 +169,7 @@ SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42']); --> ERROR:  57014
 SELECT advisory.try_lock('billing', 'invoice:42', '1h'); --> ERROR:  57014
 \set VERBOSITY default
 RESET statement_timeout;
+RESET jit;
 SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42); --> f|f
 
 ---- Looking at it

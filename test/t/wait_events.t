@@ -1,15 +1,12 @@
 #!/usr/bin/env perl
-# What pg_stat_activity says of sessions that wait in the extension: a session is stopped in each of
-# these waits.
+# What pg_stat_activity says of sessions that wait in the extension. (For its LWLocks:
+# test/races/lwlocks.t.)
 use AdvisoryTest;
-use Time::HiRes qw(sleep time);
 
 $ENV{PGOPTIONS} = '-c advisory_ext.warn_no_transaction=off';
 create_database();
 my $look = session();
 my $version = int($look->value(q(SELECT current_setting('server_version_num'))) / 10000);
-# Up to 18, a session knows the names of LWLocks only when it has used the extension.
-$look->value('SELECT count(*) FROM advisory.locks');
 
 sub event {
     return $look->value(
@@ -58,51 +55,5 @@ sub shows ($session, $event, $what) {
     kill CONT => $holder->pid;
     $_->disconnect for @waiters, $killer;
 }
-
-# ---- LWLocks -------------------------------------------------------------------------------------
-
-# Stops some sessions, which run $busy, wherever they are, until another session that runs $asks has
-# to wait for this LWLock.
-sub stopped_at ($event, $what, $count, $busy, $asks) {
-    my @holders = map { session()->start($busy) } 1 .. $count;
-    my @pids = map { $_->pid } @holders;
-    my $asker = session();
-    my %seen;
-    my $end = time + 200;    # on a busy machine a try takes a second
-    while (!$seen{$event} && time < $end) {
-        sleep rand 0.01;
-        # What they hold may be in the way of this script, too.
-        system "(sleep 0.2; kill -CONT @pids) 2>/dev/null &";
-        kill STOP => @pids;
-        sleep 0.002;
-        $asker->start($asks);
-        my $until = time + 0.05;
-        while (!$asker->is_done && time < $until && !$seen{$event}) { $seen{ event($asker) } = 1 }
-        kill CONT => @pids;
-        $asker->finish;
-    }
-    ok($seen{$event}, $what) or diag("$event, but was seen: ", join ' ', sort keys %seen);
-    $look->value('SELECT pg_terminate_backend(?)', $_) for @pids;
-    eval { $_->finish } for @holders;
-    return;
-}
-
-$look->run(q(SELECT count(advisory.try_xact_lock('names', i)) FROM generate_series(1, 5000) AS i));
-stopped_at('LWLock/AdvisoryExtNames', 'the name table', 1,
-    'DO $$ BEGIN LOOP PERFORM count(*) FROM advisory.stats; END LOOP; END $$',
-    q(SELECT advisory.try_xact_lock('new', (random() * 1e9)::bigint)));
-# While nobody is in the queue, it is not locked.
-my ($full, $queued) = (session(), session());
-$full->run(q(SELECT advisory.acquire('s', 'slots', 2) FROM generate_series(1, 2)));
-$queued->start(q(SELECT advisory.acquire('s', 'slots', 2)));
-shows($queued, 'Lock/advisory', 'somebody is in the queue');
-stopped_at('LWLock/AdvisoryExtSlots', 'the slots of a semaphore', 1,
-    q(SELECT count(advisory.try_acquire('s', 'slots', 16000)), count(advisory.release('s', 'slots'))
-        FROM generate_series(1, 10000000)),
-    q(SELECT advisory.try_xact_acquire('s', 'slots', 16000)));
-stopped_at('LWLock/AdvisoryExtMemory', 'shared memory', 6,
-    q(SELECT count(advisory.try_acquire('m', i, 16000)), count(advisory.release('m', i))
-        FROM generate_series(1, 10000000) AS i),
-    q(SELECT advisory.try_xact_acquire('asked', (random() * 1e9)::bigint, 16000)));
 
 done_testing();

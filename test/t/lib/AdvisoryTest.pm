@@ -35,7 +35,8 @@ my @servers;
 alarm($ENV{TEST_SECONDS} // 280);
 
 # Creates a database with the extension (unless extension => 0), to which session() connects from
-# then on. Returns its name.
+# then on. With faults => 1 its functions are those of the library that make FAULTS=1 builds.
+# Returns its name.
 sub create_database {
     my %how = (extension => 1, @_);
     my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
@@ -43,6 +44,9 @@ sub create_database {
     $server->run(qq{CREATE DATABASE "$name"});
     $ENV{ADVISORY_TEST_DATABASE} = $name unless $how{aside};
     session(database => $name)->run('CREATE EXTENSION advisory_ext') if $how{extension};
+    # A session loads a library when it first calls one of its functions.
+    session(database => $name)->run(q(UPDATE pg_proc SET probin = probin || '_faults'
+        WHERE probin = '$libdir/advisory_ext')) if $how{faults};
     return $name;
 }
 

@@ -353,7 +353,7 @@ sub look_for_prepared ($self) {
 
 # Nothing is held that was not held before. Only a cancel can come when the function has returned
 # already, and undo nothing. (A built-in function's error can leave the lock held if it was granted
-# meanwhile; see test/t/grant_race.t.)
+# meanwhile; see test/races/grant_race.t.)
 sub recover ($self) {
     my $cancelled = $self->{error} eq '57014' || $self->{is_by_builtin}
         && $self->{error} eq '55P03';
