@@ -11,9 +11,9 @@
 #include "base/guc.h"
 #include "core/acquire.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
 #include "core/held.h"
 #include "core/lease.h"
+#include "core/notavailable.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "server/pool.h"
@@ -135,9 +135,24 @@ add_lock(const Attempt &attempt)
 	held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
 }
 
+/* Two sessions that change from shared to exclusive mode are always in a deadlock. */
+static char *
+upgrade_hint(const Attempt &attempt)
+{
+	const LockRequest &request = attempt.request;
+
+	if (request.mode != Mode::exclusive || !is_held_by_me(request.tag(), Mode::shared))
+		return nullptr;
+	return psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive "
+					"mode. Release the shared hold first, or take exclusive mode from the start "
+					"and change to shared mode later, or take a second lock, such as "
+					"\"%s intent\", in exclusive mode before the shared one.",
+					display_lock(request.name));
+}
+
 const WaitRoutine LOCK_ROUTINE = {
 	true, nullptr, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
-	"advisory lock \"%s\" in %s mode"};
+	"advisory lock \"%s\" in %s mode", upgrade_hint};
 
 /* ---- Asking ---- */
 

@@ -23,7 +23,7 @@
 #include "base/errors.h"
 #include "base/guc.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/held.h"
 #include "server/latch.h"
 #include "server/locallock.h"
@@ -204,8 +204,9 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 	if (error != nullptr)
 	{
 		log_wait(routine, *attempt, "and did not obtain it");
-		raise_wait_error(error, attempt->request.name,
-						 routine.is_held ? &attempt->request : nullptr);
+		if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && routine.deadlock_hint != nullptr)
+			add_hint(error, routine.deadlock_hint(*attempt));
+		raise_wait_error(error, attempt->request.name);
 	}
 	return outcome;
 }

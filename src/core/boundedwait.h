@@ -72,6 +72,9 @@ struct WaitRoutine
 
 	/* What the session waits for, in messages: a format of its name, and of mode or slots. */
 	const char *what;
+
+	/* How to avoid the deadlock that ended the wait; null if there is nothing to say.  palloc'd. */
+	char	   *(*deadlock_hint) (const Attempt &attempt);
 };
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/errors.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
@@ -261,7 +261,8 @@ wait_for_lease(Attempt *attempt)
 }
 
 static const WaitRoutine LEASE_ROUTINE = {
-	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, "lease \"%s\""};
+	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, "lease \"%s\"",
+	nullptr};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)

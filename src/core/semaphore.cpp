@@ -510,7 +510,7 @@ have_slots_survived(Attempt *attempt)
 
 const WaitRoutine SLOT_ROUTINE = {
 	true, open_semaphore, try_slots_now, nullptr, wait_for_slots, have_slots_survived, add_slots,
-	"%2$s of semaphore \"%1$s\""};
+	"%2$s of semaphore \"%1$s\"", nullptr};
 
 /* ---- What this session has ---- */
 
