@@ -85,6 +85,12 @@ index_of(Enum enumerator) noexcept
 	return static_cast<int>(enumerator);
 }
 
+constexpr Mode
+other_mode(Mode mode) noexcept
+{
+	return mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+}
+
 /* The lock manager's mode for our mode. */
 constexpr LOCKMODE
 lockmode_of(Mode mode) noexcept

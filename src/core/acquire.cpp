@@ -14,6 +14,7 @@
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/notavailable.h"
+#include "core/semaphore.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "server/pool.h"
@@ -92,67 +93,116 @@ pool_limit_room(const PoolState &pool)
 
 /* ---- A lock ---- */
 
+namespace
+{
+
+struct LockAttempt : HoldAttempt
+{
+	bool		is_added = false;	/* to the held locks */
+
+	LOCKTAG		tag() const noexcept
+	{
+		return request.tag();
+	}
+};
+
+}								/* anonymous namespace */
+
 static bool
 try_lock_now(Attempt *attempt)
 {
-	const LockRequest &request = attempt->request;
+	const auto *lock = static_cast<LockAttempt *>(attempt);
 
-	return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
+	return take_lock(lock->tag(), lock->request.mode, lock->request.scope, true) !=
+		LOCKACQUIRE_NOT_AVAIL;
 }
 
 /* Is this session the only one that holds the lock, in the other mode?  Then others may wait. */
 static bool
 is_only_holder(const LockRequest &request)
 {
-	Mode		other = request.mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
-
-	return !compat::no_wait_passes_waiters && is_held_by_me(request.tag(), other) &&
-		!is_held_by_others(request.tag());
+	return !compat::no_wait_passes_waiters &&
+		is_held_by_me(request.tag(), other_mode(request.mode)) && !is_held_by_others(request.tag());
 }
 
 static void
 wait_for_lock(Attempt *attempt)
 {
-	const LockRequest &request = attempt->request;
-	UsedName	used = attempt->name->used();
+	const auto *lock = static_cast<LockAttempt *>(attempt);
+	UsedName	used = lock->name->used();
 
 	if (OidIsValid(used.role))
-		publish_wait(request.tag(), 0, 0, used);
-	sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
+		publish_wait(lock->tag(), 0, 0, used);
+	sleeping([&]() { take_lock(lock->tag(), lock->request.mode, lock->request.scope, false); });
 }
 
+/* It waited because it did not hold the lock in this mode. */
 static bool
 has_lock_survived(Attempt *attempt)
 {
-	return is_held_by_me(attempt->request.tag(), attempt->request.mode);
+	const auto *lock = static_cast<LockAttempt *>(attempt);
+
+	return lock->request.scope == Scope::session && is_held_by_me(lock->tag(), lock->request.mode);
 }
 
 static void
-add_lock(const Attempt &attempt)
+give_up_lock(Attempt *attempt)
 {
-	const LockRequest &request = attempt.request;
+	const auto *lock = static_cast<LockAttempt *>(attempt);
 
-	held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
+	if (!has_lock_survived(attempt))
+		return;
+	if (lock->is_added)
+		lock_give_up(lock->request, NO_SLOT);
+	else
+		release_session_lock(lock->tag(), lock->request.mode);
+}
+
+static char *
+describe_lock(const Attempt &attempt, const char *name)
+{
+	const auto &lock = static_cast<const LockAttempt &>(attempt);
+
+	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(lock.request.mode));
+}
+
+static void
+leave_lock_to_portal(const Attempt &attempt)
+{
+	const auto &lock = static_cast<const LockAttempt &>(attempt);
+
+	if (lock.request.scope == Scope::transaction)
+		give_to_portal(lock.tag(), lock.request.mode);
+}
+
+static void
+add_lock(HoldAttempt *attempt)
+{
+	auto	   *lock = static_cast<LockAttempt *>(attempt);
+	const LockRequest &request = lock->request;
+
+	held_add(lock->tag(), request.mode, request.scope, lock->name, request.name.by_name());
+	lock->is_added = true;
 }
 
 /* Two sessions that change from shared to exclusive mode are always in a deadlock. */
 static char *
 upgrade_hint(const Attempt &attempt)
 {
-	const LockRequest &request = attempt.request;
+	const auto &lock = static_cast<const LockAttempt &>(attempt);
 
-	if (request.mode != Mode::exclusive || !is_held_by_me(request.tag(), Mode::shared))
+	if (lock.request.mode != Mode::exclusive || !is_held_by_me(lock.tag(), Mode::shared))
 		return nullptr;
 	return psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive "
 					"mode. Release the shared hold first, or take exclusive mode from the start "
 					"and change to shared mode later, or take a second lock, such as "
 					"\"%s intent\", in exclusive mode before the shared one.",
-					display_lock(request.name));
+					display_lock(lock.given));
 }
 
-const WaitRoutine LOCK_ROUTINE = {
-	true, nullptr, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
-	"advisory lock \"%s\" in %s mode", upgrade_hint};
+static const WaitRoutine LOCK_ROUTINE = {
+	try_lock_now, wait_for_lock, has_lock_survived, give_up_lock, describe_lock,
+	nullptr, is_only_holder, leave_lock_to_portal, add_lock, upgrade_hint, false};
 
 /* ---- Asking ---- */
 
@@ -212,67 +262,72 @@ is_refused_as_mine(const LockRequest &request)
  * interrupt that comes later ends the statement with the lock held.
  */
 static void
-add_or_release(const WaitRoutine &routine, const Attempt &attempt)
+add_or_release(HoldAttempt *attempt)
 {
-	const LockRequest &request = attempt.request;
-	volatile bool is_added = false;
-
 	PG_TRY();
 	{
-		routine.add(attempt);
-		is_added = true;
-		log_wait(routine, attempt, "and obtained it");
+		attempt->routine.add(attempt);
+		log_wait(*attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
-		/* An error ends a transaction-level hold, but not this one.  Others of the lock stay. */
-		for (int i = 0; request.scope == Scope::session && i < request.wanted; i++)
-		{
-			if (is_added)
-				lock_give_up(request, attempt.slot(i));
-			else
-				release_session_lock(request.granted_tag(attempt.slot(i)), request.mode);
-		}
+		/* An error ends a transaction-level hold, but not this one. */
+		attempt->routine.give_up(attempt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 }
 
-Outcome
-lock_take(const LockRequest &request, Timeout timeout, int *slots)
+/* The steps, which are the same for a lock and for slots. */
+static Outcome
+take(HoldAttempt *attempt, Timeout timeout)
 {
-	const WaitRoutine &routine = request.routine();
-	Attempt		attempt = {request, nullptr, slots};
+	const LockRequest &request = attempt->request;
+	const WaitRoutine &routine = attempt->routine;
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
 	check_standby();
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request.name, &request);
-	attempt.name = name_ask(request.name);
+	attempt->name = name_ask(request.name);
 	held_prepare(request.tag(), request.mode);
 	if (routine.prepare != nullptr)
-		routine.prepare(&attempt);
+		routine.prepare(attempt);
 	if (is_refused_as_mine(request))
 		outcome = Outcome::mine_already;
-	else if (!routine.try_now(&attempt))
+	else if (!routine.try_now(attempt))
 	{
 		if (timeout.is_immediate() && routine.comes_first != nullptr &&
 			routine.comes_first(request))
 			timeout = Timeout{1};	/* it is expected to be granted at once */
-		outcome = timeout.is_immediate()
-			? Outcome::not_free : bounded_wait(routine, &attempt, timeout);
+		outcome = timeout.is_immediate() ? Outcome::not_free : bounded_wait(attempt, timeout);
 	}
 	if (outcome == Outcome::granted)
-		add_or_release(routine, attempt);
+		add_or_release(attempt);
 	else
 	{
-		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(routine, attempt, "and timed out");
+		count_event(attempt->name, attempt->wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(*attempt, "and timed out");
 	}
 	name_end_asking();
 	return outcome;
+}
+
+Outcome
+lock_take(const LockRequest &request, Timeout timeout, int *slots)
+{
+	if (request.is_for_slot())
+	{
+		SlotAttempt attempt = {{{SLOT_ROUTINE, request.name}, request}, slots};
+
+		return take(&attempt, timeout);
+	}
+
+	LockAttempt attempt = {{{LOCK_ROUTINE, request.name}, request}};
+
+	return take(&attempt, timeout);
 }
 
 }								/* namespace advisory */

@@ -87,6 +87,16 @@ lease_transaction_released() noexcept
 
 /* ---- Taking ---- */
 
+namespace
+{
+
+struct LeaseAttempt : Attempt
+{
+	Lease	   *lease;
+};
+
+}								/* anonymous namespace */
+
 void
 lease_check_can_change(const char *function)
 {
@@ -188,7 +198,7 @@ take(Lease *lease)
 static bool
 try_lease_now(Attempt *attempt)
 {
-	Lease	   *lease = attempt->lease;
+	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
 	Key			key = lease->name.key;
 
 	/*
@@ -207,7 +217,7 @@ try_lease_now(Attempt *attempt)
 static void
 wait_for_lease(Attempt *attempt)
 {
-	Lease	   *lease = attempt->lease;
+	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
 	Key			key = lease->name.key;
 	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
@@ -251,18 +261,34 @@ wait_for_lease(Attempt *attempt)
 		if (deadline.is_over())
 		{
 			token_era();		/* see looks_free() */
-			ereport(ERROR,		/* as the server does */
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("canceling statement due to lock timeout")));
+			raise_lock_timeout();
 		}
 		sleeping([&]() { sleep_until_woken(sleep, lease_wait_event); });
 	}
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
+/* Its locks, which are transaction-level, and its row end with the error. */
+static bool
+has_lease_survived(Attempt *)
+{
+	return false;
+}
+
+static void
+give_up_lease(Attempt *)
+{
+}
+
+static char *
+describe_lease(const Attempt &, const char *name)
+{
+	return psprintf("lease \"%s\"", name);
+}
+
 static const WaitRoutine LEASE_ROUTINE = {
-	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, "lease \"%s\"",
-	nullptr};
+	try_lease_now, wait_for_lease, has_lease_survived, give_up_lease, describe_lease,
+	nullptr, nullptr, nullptr, nullptr, nullptr, true};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)
@@ -279,15 +305,14 @@ count_grant(const CachedName *name, const LeaseRow &before)
 Outcome
 lease_take(Lease *lease, Timeout timeout)
 {
-	Attempt		attempt = {{lease->name, Mode::exclusive, Scope::transaction}};
+	LeaseAttempt attempt = {{LEASE_ROUTINE, lease->name}, lease};
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
-	attempt.lease = lease;
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
-			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
+			? Outcome::not_free : bounded_wait(&attempt, timeout);
 
 	/* The statements may have called functions that asked for other names. */
 	attempt.name = name_ask(lease->name);
@@ -295,13 +320,13 @@ lease_take(Lease *lease, Timeout timeout)
 	{
 		at_end(attempt.name, false);
 		count_grant(attempt.name, lease->before);
-		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
+		log_wait(attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
 	}
 	else
 	{
 		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(LEASE_ROUTINE, attempt, "and timed out");
+		log_wait(attempt, "and timed out");
 	}
 	name_end_asking();
 	return outcome;
@@ -336,8 +361,7 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 	}
 	PG_CATCH();
 	{
-		LWLockReleaseAll();
-		LockErrorCleanup();
+		clean_up_wait();
 		raise_wait_error(catch_error(context), name);
 	}
 	PG_END_TRY();

@@ -80,7 +80,6 @@ static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
 	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
-	PublishedWait published;
 	LockEntry	wait;
 
 	if (holder.pid == 0)
@@ -98,11 +97,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 				is_of_lease_queue(wait.tag) ? "a lease" : "a lock";
 		}
 	}
-	/* No session holds what the first in the queue of a lease waits for. */
-	if (!read_wait_of(holder, &published) || decode_tag(published.tag).kind != Kind::lease)
-		return nullptr;
-	*since = published.since;
-	return "a lease";
+	return nullptr;
 }
 
 /* Add a sentence about a holder or waiter.  Returns whether that session itself waits. */
@@ -176,7 +171,7 @@ find_blockers(const LockEntries &found, LockEntry me)
 			if (me.slots > 0)
 			{
 				/* To look for a hold copies all that its session holds. */
-				int			slots = granted ? holds.find(entry).hold.slots : entry.slots;
+				int			slots = slots_given(entry, holds.find(entry));
 
 				blockers.disagree |= slots > 0 && slots != me.slots;
 				own += granted && entry.pid == MyProcPid;

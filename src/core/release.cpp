@@ -90,7 +90,7 @@ lock_release(const LockName &name, Mode mode)
 		return true;
 	}
 
-	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+	Mode		other = other_mode(mode);
 	LockCounts	other_counts = lock_counts(tag, other);
 	const char *lock = GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode_of(mode));
 	const char *detail = nullptr;

@@ -161,7 +161,7 @@ find_other_slots(Key key, int slots, int *other)
 	{
 		const LockEntry &entry = found.entries[i];
 
-		*other = entry.granted ? holds.find(entry).hold.slots : entry.slots;
+		*other = slots_given(entry, holds.find(entry));
 		if (*other != 0 && *other != slots)
 			return entry.pid;
 	}
@@ -173,7 +173,7 @@ find_other_slots(Key key, int slots, int *other)
  * session uses it at the moment with another number of slots.
  */
 static void
-open_semaphore(Attempt *attempt)
+open_semaphore(HoldAttempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 	Key			key = request.name.key;
@@ -183,7 +183,7 @@ open_semaphore(Attempt *attempt)
 
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
-	attempt->semaphore = semaphore;
+	static_cast<SlotAttempt *>(attempt)->semaphore = semaphore;
 	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
 		? &semaphore->seen : nullptr;
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
@@ -209,43 +209,59 @@ open_semaphore(Attempt *attempt)
 /* ---- Taking slots ---- */
 
 static LOCKTAG
-tag_of(const Attempt *attempt, int slot) noexcept
+tag_of(const SlotAttempt *attempt, int slot) noexcept
 {
 	return slot_tag(MyDatabaseId, attempt->request.name.key, slot);
 }
 
 static bool
-is_mine(const Attempt *attempt, int slot) noexcept
+is_mine(const SlotAttempt *attempt, int slot) noexcept
 {
 	return is_held_by_me(tag_of(attempt, slot), Mode::exclusive);
 }
 
-/* Add a slot, whose lock was granted, to the held locks, unless they contain it. */
+/* Add a slot, whose lock was granted, to the held locks. */
 static void
-add_slot(const Attempt &attempt, int slot)
+add_slot(const SlotAttempt *attempt, int slot)
 {
-	const LockRequest &request = attempt.request;
-	Semaphore  *semaphore = attempt.semaphore;
-	LOCKTAG		tag = tag_of(&attempt, slot);
-	HeldLock   *held = held_find(tag, Mode::exclusive);
+	const LockRequest &request = attempt->request;
+	Semaphore  *semaphore = attempt->semaphore;
+	HeldLock   *held;
 
-	if (held != nullptr && (held->session_count > 0 || request.scope == Scope::transaction))
-		return;
 	if (request.wanted > 1)
 		publish_reserve();
-	held = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
-					request.slots);
+	held = held_add(tag_of(attempt, slot), Mode::exclusive, request.scope, attempt->name,
+					request.name.by_name(), request.slots);
 	if (held->semaphore == nullptr)
 		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
 	held->semaphore = semaphore;
 	mark_slot(&semaphore->seen, slot, SlotMark::taken);
 }
 
+/* Add the slots that are locked. */
 static void
-add_slots(const Attempt &attempt)
+add_slots(HoldAttempt *attempt)
 {
-	for (int i = 0; i < attempt.request.wanted; i++)
-		add_slot(attempt, attempt.slots[i]);
+	auto	   *slots = static_cast<SlotAttempt *>(attempt);
+
+	for (; slots->added < slots->request.wanted; slots->added = slots->added + 1)
+		add_slot(slots, slots->slots[slots->added]);
+}
+
+/*
+ * Lock a slot without waiting.  False if another session has it, or this one has it already.  May
+ * ereport (53200).
+ */
+static bool
+lock_slot(const SlotAttempt *attempt, int slot)
+{
+	LOCKTAG		tag = tag_of(attempt, slot);
+	Scope		scope = attempt->request.scope;
+	LockAcquireResult result = take_lock(tag, Mode::exclusive, scope, true);
+
+	if (result != LOCKACQUIRE_OK && result != LOCKACQUIRE_NOT_AVAIL)
+		LockRelease(&tag, lockmode_of(Mode::exclusive), scope == Scope::session);
+	return result == LOCKACQUIRE_OK;
 }
 
 /*
@@ -254,7 +270,7 @@ add_slots(const Attempt &attempt)
  * place refused.
  */
 static void
-give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int refused)
+give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, int refused)
 {
 	const LockRequest &request = attempt->request;
 
@@ -280,30 +296,27 @@ give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int re
  * that.  May ereport (53200).
  */
 static bool
-take_slots(Attempt *attempt, bool is_claimed, bool is_queued)
+take_slots(SlotAttempt *attempt, bool is_claimed, bool is_queued)
 {
 	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
 	volatile int locked = 0;
-	volatile int added = 0;
 
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
 	publish_leaving(true);
 	PG_TRY();
 	{
-		while (locked < request.wanted && !is_mine(attempt, attempt->slots[locked]) &&
-			   take_lock(tag_of(attempt, attempt->slots[locked]), Mode::exclusive, request.scope,
-						 true) == LOCKACQUIRE_OK)
+		while (locked < request.wanted && lock_slot(attempt, attempt->slots[locked]))
 			locked = locked + 1;
-		for (; locked == request.wanted && added < locked; added = added + 1)
-			add_slot(*attempt, attempt->slots[added]);
+		if (locked == request.wanted)
+			add_slots(attempt);
 	}
 	PG_CATCH();
 	{
 		/* The abort ends transaction-level holds. */
-		for (int i = 0; request.scope == Scope::session && i < added; i++)
+		for (int i = 0; request.scope == Scope::session && i < attempt->added; i++)
 			lock_give_up(request, attempt->slots[i]);
-		give_back(attempt, added, locked, is_claimed, -1);
+		give_back(attempt, attempt->added, locked, is_claimed, -1);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -323,7 +336,7 @@ take_slots(Attempt *attempt, bool is_claimed, bool is_queued)
  * False if they are fewer than wanted.
  */
 static bool
-choose_slots(Attempt *attempt)
+choose_slots(SlotAttempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 	int			count = 0;
@@ -346,7 +359,7 @@ choose_slots(Attempt *attempt)
  * locked.
  */
 static bool
-find_unmarked(const Attempt *attempt, bool unverified_only)
+find_unmarked(const SlotAttempt *attempt, bool unverified_only)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 	int			slots = attempt->request.slots;
@@ -371,7 +384,7 @@ find_unmarked(const Attempt *attempt, bool unverified_only)
  * looks_at_all: also those that nobody holds though they are marked as taken.
  */
 static bool
-take_free_slots(Attempt *attempt, bool is_queued, bool looks_at_all)
+take_free_slots(SlotAttempt *attempt, bool is_queued, bool looks_at_all)
 {
 	bool		has_state = attempt->semaphore->state != nullptr;
 
@@ -389,7 +402,7 @@ take_free_slots(Attempt *attempt, bool is_queued, bool looks_at_all)
 
 /* Is it a request for the only slot, whose order is the lock manager's? */
 static bool
-has_no_queue(const Attempt *attempt)
+has_no_queue(const SlotAttempt *attempt)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 
@@ -401,8 +414,9 @@ has_no_queue(const Attempt *attempt)
  * has is not free.
  */
 static bool
-try_slots_now(Attempt *attempt)
+try_slots_now(Attempt *given)
 {
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
 	bool		is_taken;
 
@@ -423,7 +437,7 @@ try_slots_now(Attempt *attempt)
 
 /* As a member of the queue, wait until slots are taken. */
 static void
-wait_in_queue(Attempt *attempt, Deadline deadline)
+wait_in_queue(SlotAttempt *attempt, Deadline deadline)
 {
 	bool		is_woken = attempt->semaphore->state != nullptr;
 	Deadline	look(Timeout{is_woken ? LOOK_AFTER_MS : 0});
@@ -436,9 +450,7 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
 		if ((is_woken || is_due) && take_free_slots(attempt, true, is_due))
 			return;
 		if (deadline.is_over())
-			ereport(ERROR,		/* as the server does */
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("canceling statement due to lock timeout")));
+			raise_lock_timeout();
 		if (is_due)
 			look = Deadline(Timeout{is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS});
 		if (check.is_over())
@@ -459,8 +471,9 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
  * that have the slots could ever release theirs.
  */
 static void
-wait_for_slots(Attempt *attempt)
+wait_for_slots(Attempt *given)
 {
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
@@ -471,15 +484,16 @@ wait_for_slots(Attempt *attempt)
 				 attempt->name->used());
 	if (!is_queued)
 	{
-		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->slots[0] = 1;
+		attempt->awaits_lock = true;
+		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->has_slots = true;
-		add_slots(*attempt);
+		add_slots(attempt);
 		return;
 	}
 	if (state != nullptr)
 		join_queue(state, request.slots, request.wanted, false);
-	/* After an error bounded_wait() leaves the queue. */
+	/* After an error the queue is left by have_slots_survived(). */
 	sleeping([&]() {
 		if (state == nullptr)
 			LockAcquire(&queue, HEAD_MODE, false, false);
@@ -493,24 +507,59 @@ wait_for_slots(Attempt *attempt)
 }
 
 /*
- * Slots among the held locks have survived.  Only the lock manager can grant the only slot while
- * the wait is being ended, or grant it before adding it to the held locks fails.
+ * The lock manager can grant the only slot while the wait is being ended.  The session waited there
+ * because it did not have that slot in any scope.
  */
 static bool
-have_slots_survived(Attempt *attempt)
+have_slots_survived(Attempt *given)
 {
-	if (!attempt->has_slots && attempt->request.slots == 1 && is_mine(attempt, 1) &&
-		held_find(tag_of(attempt, 1), Mode::exclusive) == nullptr)
-	{
-		attempt->slots[0] = 1;
-		attempt->has_slots = true;
-	}
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
+
+	leave_queue();
+	if (attempt->request.scope == Scope::transaction)
+		return false;
+	attempt->has_slots |= attempt->awaits_lock && is_mine(attempt, 1);
 	return attempt->has_slots;
 }
 
+static void
+give_up_slots(Attempt *given)
+{
+	const auto *attempt = static_cast<SlotAttempt *>(given);
+
+	if (!have_slots_survived(given))
+		return;
+	for (int i = 0; i < attempt->request.wanted; i++)
+	{
+		if (i < attempt->added)
+			lock_give_up(attempt->request, attempt->slots[i]);
+		else
+			release_session_lock(tag_of(attempt, attempt->slots[i]), Mode::exclusive);
+	}
+}
+
+static char *
+describe_slots(const Attempt &given, const char *name)
+{
+	const auto &attempt = static_cast<const SlotAttempt &>(given);
+
+	return psprintf("%s of semaphore \"%s\"", slots_text(attempt.request.wanted), name);
+}
+
+static void
+leave_slots_to_portal(const Attempt &given)
+{
+	const auto *attempt = static_cast<const SlotAttempt *>(&given);
+
+	if (attempt->request.scope == Scope::session)
+		return;
+	for (int i = 0; i < attempt->request.wanted; i++)
+		give_to_portal(tag_of(attempt, attempt->slots[i]), Mode::exclusive);
+}
+
 const WaitRoutine SLOT_ROUTINE = {
-	true, open_semaphore, try_slots_now, nullptr, wait_for_slots, have_slots_survived, add_slots,
-	"%2$s of semaphore \"%1$s\"", nullptr};
+	try_slots_now, wait_for_slots, have_slots_survived, give_up_slots, describe_slots,
+	open_semaphore, nullptr, leave_slots_to_portal, add_slots, nullptr, false};
 
 /* ---- What this session has ---- */
 

@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "core/boundedwait.h"
 #include "core/held.h"
-#include "core/request.h"
 #include "shmem/slotstate.h"
 
 namespace advisory
@@ -24,6 +24,18 @@ struct Semaphore
 	dlist_head	slots;			/* this session's, the last taken last (HeldLock.in_semaphore) */
 	bool		disagreement_reported;
 };
+
+/* An attempt to get slots; for lock_take(). */
+struct SlotAttempt : HoldAttempt
+{
+	int		   *slots;			/* the caller's array for request.wanted of them */
+	Semaphore  *semaphore = nullptr;
+	bool		awaits_lock = false;	/* it waits in the lock manager, for the only slot */
+	bool		has_slots = false;	/* they are locked */
+	volatile int added = 0;		/* of them, to the held locks */
+};
+
+extern const WaitRoutine SLOT_ROUTINE;
 
 /*
  * The session-level slot with this number, or for NO_SLOT the one that was taken last.  NO_SLOT if
