@@ -179,6 +179,13 @@ slot_tag(Oid database, Key key, int slot) noexcept
 	return lock_tag(database, key, OBJSUBID_SLOT_BASE + slot);
 }
 
+/* The slot whose tag this is. */
+inline int
+slot_of(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_field4 - OBJSUBID_SLOT_BASE;
+}
+
 inline LOCKTAG
 queue_tag(Oid database, Key key) noexcept
 {

@@ -57,37 +57,23 @@ static constexpr long MIN_KEPT_SEMAPHORES = 16;
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int POLL_AFTER_MS = 100;
 
-/* Semaphore by key. */
+/* Semaphore by key; and the one that was used last, or null. */
 static HTAB *known_semaphores = nullptr;
+static Semaphore *last_semaphore = nullptr;
 static long sweep_at = MIN_KEPT_SEMAPHORES;
 
 /* ---- Ends ---- */
 
-/* The lock of a slot was released: mark it. */
-static void
-mark_released(Semaphore *semaphore, int slot) noexcept
-{
-	/*
-	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
-	 * free later.
-	 */
-	LOCKTAG		tag = slot_tag(MyDatabaseId, semaphore->key, slot);
-
-	mark_slot(&semaphore->seen, slot,
-			  is_held_by_me(tag, Mode::exclusive) ? SlotMark::unverified : SlotMark::free);
-}
-
 void
 semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 {
-	int			slot = decode_tag(held->tag).slot;
+	SemaphoreState *state = &held->semaphore->seen;
 
 	if (dlist_is_empty(&held->semaphore->slots))
-		note_unknown_slots(&held->semaphore->seen, false);
-	if (is_prepared)
-		return mark_slot(&held->semaphore->seen, slot, SlotMark::unverified);
-	mark_released(held->semaphore, slot);
-	wake_waiters(&held->semaphore->seen);
+		note_unknown_slots(state, false);
+	mark_slot(state, slot_of(held->tag), is_prepared ? SlotMark::unverified : SlotMark::free);
+	if (!is_prepared)
+		wake_waiters(state);
 }
 
 void
@@ -101,6 +87,7 @@ semaphores_detach() noexcept
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
 		detach_slot_state(&semaphore->seen);
 	known_semaphores = nullptr;
+	last_semaphore = nullptr;
 }
 
 /* ---- Opening ---- */
@@ -110,6 +97,7 @@ forget_unused()
 {
 	HASH_SEQ_STATUS scan;
 
+	last_semaphore = nullptr;
 	hash_seq_init(&scan, known_semaphores);
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
 	{
@@ -124,6 +112,8 @@ forget_unused()
 static Semaphore *
 find_semaphore(Key key) noexcept
 {
+	if (last_semaphore != nullptr && last_semaphore->key == key)
+		return last_semaphore;
 	if (known_semaphores == nullptr)
 		return nullptr;
 	return static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_FIND, nullptr));
@@ -183,6 +173,7 @@ open_semaphore(HoldAttempt *attempt)
 
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
+	last_semaphore = semaphore;
 	static_cast<SlotAttempt *>(attempt)->semaphore = semaphore;
 	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
 		? &semaphore->seen : nullptr;
@@ -283,7 +274,8 @@ give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, in
 		if (is_claimed && i == refused)
 			mark_slot(attempt->semaphore->state, attempt->slots[i], SlotMark::unverified);
 		else if (is_claimed)
-			mark_released(attempt->semaphore, attempt->slots[i]);
+			mark_slot(attempt->semaphore->state, attempt->slots[i],
+					  is_mine(attempt, attempt->slots[i]) ? SlotMark::unverified : SlotMark::free);
 	}
 	if (is_claimed && (request.wanted > 1 || refused < 0))
 		wake_waiters(attempt->semaphore->state);
@@ -563,28 +555,42 @@ const WaitRoutine SLOT_ROUTINE = {
 
 /* ---- What this session has ---- */
 
-int
-semaphore_find_slot(Key key, int slot)
+/* The entry of this session-level slot, or for NO_SLOT of the one that was taken last; or null. */
+static const HeldLock *
+find_session_slot(Key key, int slot) noexcept
 {
 	Semaphore  *semaphore;
 
-	held_notice_lost();
 	if (slot != NO_SLOT)
 	{
 		const HeldLock *held = held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive);
 
-		return held != nullptr && held->session_count > 0 ? slot : NO_SLOT;
+		return held != nullptr && held->session_count > 0 ? held : nullptr;
 	}
 	semaphore = find_semaphore(key);
 	if (semaphore == nullptr)
-		return NO_SLOT;
+		return nullptr;
 	for (const HeldLock *held : holds_on(semaphore->slots, offsetof(HeldLock, in_semaphore),
 										 &dlist_node::prev))
 	{
 		if (held->session_count > 0)
-			return decode_tag(held->tag).slot;
+			return held;
 	}
-	return NO_SLOT;
+	return nullptr;
+}
+
+int
+semaphore_find_slot(Key key, int slot)
+{
+	const HeldLock *held = find_session_slot(key, slot);
+
+	/* Only pg_advisory_unlock_all() and DISCARD ALL release slots without the extension. */
+	if (held != nullptr && is_lost(held))
+	{
+		held_notice_lost();
+		held = find_session_slot(key, slot);
+	}
+	return held != nullptr ? slot_of(held->tag) : NO_SLOT;
 }
 
 bool
