@@ -93,28 +93,12 @@ pool_limit_room(const PoolState &pool)
 
 /* ---- A lock ---- */
 
-namespace
-{
-
-struct LockAttempt : HoldAttempt
-{
-	bool		is_added = false;	/* to the held locks */
-
-	LOCKTAG		tag() const noexcept
-	{
-		return request.tag();
-	}
-};
-
-}								/* anonymous namespace */
-
 static bool
 try_lock_now(Attempt *attempt)
 {
-	const auto *lock = static_cast<LockAttempt *>(attempt);
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
 
-	return take_lock(lock->tag(), lock->request.mode, lock->request.scope, true) !=
-		LOCKACQUIRE_NOT_AVAIL;
+	return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /* Is this session the only one that holds the lock, in the other mode?  Then others may wait. */
@@ -128,81 +112,58 @@ is_only_holder(const LockRequest &request)
 static void
 wait_for_lock(Attempt *attempt)
 {
-	const auto *lock = static_cast<LockAttempt *>(attempt);
-	UsedName	used = lock->name->used();
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
+	UsedName	used = attempt->name->used();
 
 	if (OidIsValid(used.role))
-		publish_wait(lock->tag(), 0, 0, used);
-	sleeping([&]() { take_lock(lock->tag(), lock->request.mode, lock->request.scope, false); });
+		publish_wait(request.tag(), 0, 0, used);
+	sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 }
 
 /* It waited because it did not hold the lock in this mode. */
 static bool
 has_lock_survived(Attempt *attempt)
 {
-	const auto *lock = static_cast<LockAttempt *>(attempt);
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
 
-	return lock->request.scope == Scope::session && is_held_by_me(lock->tag(), lock->request.mode);
-}
-
-static void
-give_up_lock(Attempt *attempt)
-{
-	const auto *lock = static_cast<LockAttempt *>(attempt);
-
-	if (!has_lock_survived(attempt))
-		return;
-	if (lock->is_added)
-		lock_give_up(lock->request, NO_SLOT);
-	else
-		release_session_lock(lock->tag(), lock->request.mode);
+	return request.scope == Scope::session && is_held_by_me(request.tag(), request.mode);
 }
 
 static char *
 describe_lock(const Attempt &attempt, const char *name)
 {
-	const auto &lock = static_cast<const LockAttempt &>(attempt);
+	Mode		mode = static_cast<const HoldAttempt &>(attempt).request.mode;
 
-	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(lock.request.mode));
-}
-
-static void
-leave_lock_to_portal(const Attempt &attempt)
-{
-	const auto &lock = static_cast<const LockAttempt &>(attempt);
-
-	if (lock.request.scope == Scope::transaction)
-		give_to_portal(lock.tag(), lock.request.mode);
+	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(mode));
 }
 
 static void
 add_lock(HoldAttempt *attempt)
 {
-	auto	   *lock = static_cast<LockAttempt *>(attempt);
-	const LockRequest &request = lock->request;
+	const LockRequest &request = attempt->request;
 
-	held_add(lock->tag(), request.mode, request.scope, lock->name, request.name.by_name());
-	lock->is_added = true;
+	held_add(request.tag(), request.mode, request.scope, attempt->name, request.name.by_name());
+	attempt->added = 1;
 }
 
 /* Two sessions that change from shared to exclusive mode are always in a deadlock. */
 static char *
 upgrade_hint(const Attempt &attempt)
 {
-	const auto &lock = static_cast<const LockAttempt &>(attempt);
+	const LockRequest &request = static_cast<const HoldAttempt &>(attempt).request;
 
-	if (lock.request.mode != Mode::exclusive || !is_held_by_me(lock.tag(), Mode::shared))
+	if (request.mode != Mode::exclusive || !is_held_by_me(request.tag(), Mode::shared))
 		return nullptr;
 	return psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive "
 					"mode. Release the shared hold first, or take exclusive mode from the start "
 					"and change to shared mode later, or take a second lock, such as "
 					"\"%s intent\", in exclusive mode before the shared one.",
-					display_lock(lock.given));
+					display_lock(request.name));
 }
 
 static const WaitRoutine LOCK_ROUTINE = {
-	try_lock_now, wait_for_lock, has_lock_survived, give_up_lock, describe_lock,
-	nullptr, is_only_holder, leave_lock_to_portal, add_lock, upgrade_hint, false};
+	try_lock_now, wait_for_lock, has_lock_survived, give_up_holds, describe_lock,
+	nullptr, is_only_holder, add_lock, upgrade_hint, false};
 
 /* ---- Asking ---- */
 
@@ -264,8 +225,13 @@ is_refused_as_mine(const LockRequest &request)
 static void
 add_or_release(HoldAttempt *attempt)
 {
+	const LockRequest &request = attempt->request;
+	bool		is_to_give = attempt->in_subtransaction && request.scope == Scope::transaction;
+
 	PG_TRY();
 	{
+		for (int i = 0; is_to_give && i < request.wanted; i++)
+			give_to_portal(request.granted_tag(attempt->slot(i)), request.mode);
 		attempt->routine.add(attempt);
 		log_wait(*attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
@@ -320,12 +286,12 @@ lock_take(const LockRequest &request, Timeout timeout, int *slots)
 {
 	if (request.is_for_slot())
 	{
-		SlotAttempt attempt = {{{SLOT_ROUTINE, request.name}, request}, slots};
+		SlotAttempt attempt = {{{SLOT_ROUTINE, request.name}, request, slots}};
 
 		return take(&attempt, timeout);
 	}
 
-	LockAttempt attempt = {{{LOCK_ROUTINE, request.name}, request}};
+	HoldAttempt attempt = {{LOCK_ROUTINE, request.name}, request};
 
 	return take(&attempt, timeout);
 }

@@ -24,6 +24,7 @@
 #include "base/guc.h"
 #include "core/boundedwait.h"
 #include "core/deadlocks.h"
+#include "core/held.h"
 #include "server/latch.h"
 #include "shmem/sessiontable.h"
 
@@ -41,6 +42,23 @@ wait_and_check(Attempt *attempt)
 	InvalidateCatalogSnapshot();
 	attempt->routine.wait(attempt);
 	check_client();
+}
+
+void
+give_up_holds(Attempt *attempt)
+{
+	const auto *holds = static_cast<HoldAttempt *>(attempt);
+	const LockRequest &request = holds->request;
+
+	if (!attempt->routine.survived(attempt))
+		return;
+	for (int i = 0; i < request.wanted; i++)
+	{
+		if (i < holds->added)
+			lock_give_up(request, holds->slot(i));
+		else
+			release_session_lock(request.granted_tag(holds->slot(i)), request.mode);
+	}
 }
 
 [[noreturn]] void
@@ -66,7 +84,6 @@ clean_up_wait() noexcept
 static bool
 wait_no_longer(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
-	const WaitRoutine &routine = attempt->routine;
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
@@ -76,13 +93,12 @@ wait_no_longer(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	{
 		if (milliseconds > 0)
 		{
+			attempt->in_subtransaction = true;
 			timed_out = !in_subtransaction([&]() {
 				LockTimeout = milliseconds;
 				wait_and_check(attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
-			if (!timed_out && routine.leave_to_portal != nullptr)
-				routine.leave_to_portal(*attempt);
 		}
 		else
 			wait_and_check(attempt);
@@ -93,7 +109,7 @@ wait_no_longer(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 		CurrentResourceOwner = callers_owner;
 		LockTimeout = users_lock_timeout;
 		withdraw_wait();
-		routine.give_up(attempt);
+		attempt->routine.give_up(attempt);
 		*error = catch_error(callers_context);
 	}
 	PG_END_TRY();

@@ -26,12 +26,21 @@ struct Attempt
 	CachedName *name = nullptr;
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
+	bool		in_subtransaction = false;	/* it waited in one */
 };
 
 /* An attempt to get what will be held: a lock, or slots. */
 struct HoldAttempt : Attempt
 {
 	const LockRequest &request;
+	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
+	volatile int added = 0;		/* of what was granted, to the held locks */
+
+	/* The slot in this place of the array; NO_SLOT for a lock, which takes one place. */
+	int			slot(int i) const noexcept
+	{
+		return request.is_for_slot() ? slots[i] : NO_SLOT;
+	}
 };
 
 struct WaitRoutine
@@ -73,14 +82,8 @@ struct WaitRoutine
 	bool		(*comes_first) (const LockRequest &request);
 
 	/*
-	 * A subtransaction has got it and has ended: give the transaction-level locks to the portal
-	 * (give_to_portal()).
-	 */
-	void		(*leave_to_portal) (const Attempt &attempt);
-
-	/*
-	 * Add what was granted to the held locks, unless they contain it already.  May ereport (out of
-	 * memory); give_up() knows how much was added.
+	 * Add what was granted to the held locks, unless they contain it already, and count it in
+	 * added.  May ereport (out of memory).
 	 */
 	void		(*add) (HoldAttempt *attempt);
 
@@ -97,6 +100,9 @@ struct WaitRoutine
  * error that ends the wait is raised again when nothing is left of the wait.
  */
 Outcome		bounded_wait(Attempt *attempt, Timeout timeout);
+
+/* WaitRoutine.give_up for locks and slots. */
+void		give_up_holds(Attempt *attempt);
 
 /* The error that lock_timeout raises in the server, for waits that are not the lock manager's. */
 [[noreturn]] void raise_lock_timeout();

@@ -288,7 +288,7 @@ describe_lease(const Attempt &, const char *name)
 
 static const WaitRoutine LEASE_ROUTINE = {
 	try_lease_now, wait_for_lease, has_lease_survived, give_up_lease, describe_lease,
-	nullptr, nullptr, nullptr, nullptr, nullptr, true};
+	nullptr, nullptr, nullptr, nullptr, true};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)

@@ -233,10 +233,8 @@ add_slot(const SlotAttempt *attempt, int slot)
 static void
 add_slots(HoldAttempt *attempt)
 {
-	auto	   *slots = static_cast<SlotAttempt *>(attempt);
-
-	for (; slots->added < slots->request.wanted; slots->added = slots->added + 1)
-		add_slot(slots, slots->slots[slots->added]);
+	for (; attempt->added < attempt->request.wanted; attempt->added = attempt->added + 1)
+		add_slot(static_cast<SlotAttempt *>(attempt), attempt->slots[attempt->added]);
 }
 
 /*
@@ -514,44 +512,17 @@ have_slots_survived(Attempt *given)
 	return attempt->has_slots;
 }
 
-static void
-give_up_slots(Attempt *given)
-{
-	const auto *attempt = static_cast<SlotAttempt *>(given);
-
-	if (!have_slots_survived(given))
-		return;
-	for (int i = 0; i < attempt->request.wanted; i++)
-	{
-		if (i < attempt->added)
-			lock_give_up(attempt->request, attempt->slots[i]);
-		else
-			release_session_lock(tag_of(attempt, attempt->slots[i]), Mode::exclusive);
-	}
-}
-
 static char *
 describe_slots(const Attempt &given, const char *name)
 {
-	const auto &attempt = static_cast<const SlotAttempt &>(given);
+	int			wanted = static_cast<const SlotAttempt &>(given).request.wanted;
 
-	return psprintf("%s of semaphore \"%s\"", slots_text(attempt.request.wanted), name);
-}
-
-static void
-leave_slots_to_portal(const Attempt &given)
-{
-	const auto *attempt = static_cast<const SlotAttempt *>(&given);
-
-	if (attempt->request.scope == Scope::session)
-		return;
-	for (int i = 0; i < attempt->request.wanted; i++)
-		give_to_portal(tag_of(attempt, attempt->slots[i]), Mode::exclusive);
+	return psprintf("%s of semaphore \"%s\"", slots_text(wanted), name);
 }
 
 const WaitRoutine SLOT_ROUTINE = {
-	try_slots_now, wait_for_slots, have_slots_survived, give_up_slots, describe_slots,
-	open_semaphore, nullptr, leave_slots_to_portal, add_slots, nullptr, false};
+	try_slots_now, wait_for_slots, have_slots_survived, give_up_holds, describe_slots,
+	open_semaphore, nullptr, add_slots, nullptr, false};
 
 /* ---- What this session has ---- */
 

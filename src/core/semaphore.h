@@ -28,11 +28,9 @@ struct Semaphore
 /* An attempt to get slots; for lock_take(). */
 struct SlotAttempt : HoldAttempt
 {
-	int		   *slots;			/* the caller's array for request.wanted of them */
 	Semaphore  *semaphore = nullptr;
 	bool		awaits_lock = false;	/* it waits in the lock manager, for the only slot */
 	bool		has_slots = false;	/* they are locked */
-	volatile int added = 0;		/* of them, to the held locks */
 };
 
 extern const WaitRoutine SLOT_ROUTINE;
