@@ -66,6 +66,17 @@ SELECT slot, scope FROM pg_temp.mine; --> 1|transaction
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
+---- Lost in the same statement
+SELECT advisory.acquire('ns', 'lost', 2), advisory.acquire('ns', 'lost', 2); --> 1|2
+SELECT pg_advisory_unlock_all(), advisory.release('ns', 'lost');
+--> WARNING:  you don't own a slot of semaphore "ns/lost"
+--> |f
+SELECT advisory.acquire('ns', 'lost', 2), pg_advisory_unlock_all(),
+    advisory.release('ns', 'lost', 1);
+--> WARNING:  you don't own slot 1 of semaphore "ns/lost"
+--> 1||f
+SELECT * FROM pg_temp.used;
+
 ---- All of a namespace
 SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3),
     advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock'); --> 1|2|1|t
