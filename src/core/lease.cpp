@@ -268,26 +268,12 @@ wait_for_lease(Attempt *attempt)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
-/* Its locks, which are transaction-level, and its row end with the error. */
-static bool
-has_lease_survived(Attempt *)
-{
-	return false;
-}
-
-static void
-give_up_lease(Attempt *)
-{
-}
-
-static char *
-describe_lease(const Attempt &, const char *name)
-{
-	return psprintf("lease \"%s\"", name);
-}
-
 static const WaitRoutine LEASE_ROUTINE = {
-	try_lease_now, wait_for_lease, has_lease_survived, give_up_lease, describe_lease,
+	try_lease_now, wait_for_lease,
+	/* An error ends its row and its locks, which are transaction-level: nothing survives. */
+	[](Attempt *) { return false; },
+	[](Attempt *) {},
+	[](const Attempt &, const char *name) { return psprintf("lease \"%s\"", name); },
 	nullptr, nullptr, nullptr, nullptr, true};
 
 static void
