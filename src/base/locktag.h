@@ -94,6 +94,12 @@ index_of(Enum enumerator) noexcept
 	return static_cast<int>(enumerator);
 }
 
+constexpr Mode
+other_mode(Mode mode) noexcept
+{
+	return mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+}
+
 /* The lock manager's mode for our mode. */
 constexpr LOCKMODE
 lockmode_of(Mode mode) noexcept
@@ -180,6 +186,13 @@ inline LOCKTAG
 slot_tag(Oid database, Key key, int slot) noexcept
 {
 	return lock_tag(database, key, OBJSUBID_SLOT_BASE + slot);
+}
+
+/* The slot whose tag this is. */
+inline int
+slot_of(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_field4 - OBJSUBID_SLOT_BASE;
 }
 
 inline LOCKTAG

@@ -12,9 +12,10 @@
 #include "base/stoppoint.h"
 #include "core/acquire.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
 #include "core/held.h"
+#include "core/notavailable.h"
 #include "core/poolguard.h"
+#include "core/semaphore.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "server/vxidlock.h"
@@ -28,7 +29,7 @@ namespace advisory
 static bool
 try_lock_now(Attempt *attempt)
 {
-	const LockRequest &request = attempt->request;
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
 
 	return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
 }
@@ -37,16 +38,14 @@ try_lock_now(Attempt *attempt)
 static bool
 is_only_holder(const LockRequest &request)
 {
-	Mode		other = request.mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
-
-	return !compat::no_wait_passes_waiters && is_held_by_me(request.tag(), other) &&
-		!is_held_by_others(request.tag());
+	return !compat::no_wait_passes_waiters &&
+		is_held_by_me(request.tag(), other_mode(request.mode)) && !is_held_by_others(request.tag());
 }
 
 static void
 wait_for_lock(Attempt *attempt)
 {
-	const LockRequest &request = attempt->request;
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
 	UsedName	used = attempt->name->used();
 
 	if (OidIsValid(used.role))
@@ -54,23 +53,50 @@ wait_for_lock(Attempt *attempt)
 	sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 }
 
+/* It waited because it did not hold the lock in this mode. */
 static bool
 has_lock_survived(Attempt *attempt)
 {
-	return is_held_by_me(attempt->request.tag(), attempt->request.mode);
+	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
+
+	return request.scope == Scope::session && is_held_by_me(request.tag(), request.mode);
+}
+
+static char *
+describe_lock(const Attempt &attempt, const char *name)
+{
+	Mode		mode = static_cast<const HoldAttempt &>(attempt).request.mode;
+
+	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(mode));
 }
 
 static void
-add_lock(const Attempt &attempt)
+add_lock(HoldAttempt *attempt)
 {
-	const LockRequest &request = attempt.request;
+	const LockRequest &request = attempt->request;
 
-	held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
+	held_add(request.tag(), request.mode, request.scope, attempt->name, request.name.by_name());
+	attempt->added = 1;
 }
 
-const WaitRoutine LOCK_ROUTINE = {
-	true, nullptr, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
-	"advisory lock \"%s\" in %s mode"};
+/* Two sessions that change from shared to exclusive mode are always in a deadlock. */
+static char *
+upgrade_hint(const Attempt &attempt)
+{
+	const LockRequest &request = static_cast<const HoldAttempt &>(attempt).request;
+
+	if (request.mode != Mode::exclusive || !is_held_by_me(request.tag(), Mode::shared))
+		return nullptr;
+	return psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive "
+					"mode. Release the shared hold first, or take exclusive mode from the start "
+					"and change to shared mode later, or take a second lock, such as "
+					"\"%s intent\", in exclusive mode before the shared one.",
+					display_lock(request.name));
+}
+
+static const WaitRoutine LOCK_ROUTINE = {
+	try_lock_now, wait_for_lock, has_lock_survived, give_up_holds, describe_lock,
+	nullptr, is_only_holder, add_lock, upgrade_hint, false};
 
 /* ---- Asking ---- */
 
@@ -130,77 +156,86 @@ is_refused_as_mine(const LockRequest &request)
  * interrupt that comes later ends the statement with the lock held.
  */
 static void
-add_granted(const WaitRoutine &routine, const Attempt &attempt, volatile bool *is_added)
+add_granted(HoldAttempt *attempt)
 {
-	routine.add(attempt);
-	*is_added = true;
-	log_wait(routine, attempt, "and obtained it");
+	const LockRequest &request = attempt->request;
+	bool		is_to_give = attempt->in_subtransaction && request.scope == Scope::transaction;
+
+	for (int i = 0; is_to_give && i < request.wanted; i++)
+		give_to_portal(request.granted_tag(attempt->slot(i)), request.mode);
+	attempt->routine.add(attempt);
+	log_wait(*attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* The same.  An error ends a transaction-level hold, but not a session-level one: release that. */
+/* The same.  An error ends a transaction-level hold, but not a session-level one: give that up. */
 static void
-add_or_release(const WaitRoutine &routine, const Attempt &attempt)
+add_or_give_up(HoldAttempt *attempt)
 {
-	const LockRequest &request = attempt.request;
-	volatile bool is_added = false;
-
 	STOP_POINT("granted");
-	if (request.scope == Scope::transaction)
-		return add_granted(routine, attempt, &is_added);
+	if (attempt->request.scope == Scope::transaction)
+		return add_granted(attempt);
 	PG_TRY();
 	{
-		add_granted(routine, attempt, &is_added);
+		add_granted(attempt);
 	}
 	PG_CATCH();
 	{
-		/* Others of the lock stay. */
-		for (int i = 0; i < request.wanted; i++)
-		{
-			if (is_added)
-				lock_give_up(request, attempt.slot(i));
-			else
-				release_session_lock(request.granted_tag(attempt.slot(i)), request.mode);
-		}
+		attempt->routine.give_up(attempt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 }
 
-Outcome
-lock_take(const LockRequest &request, Timeout timeout, int *slots)
+/* The steps, which are the same for a lock and for slots. */
+static Outcome
+take(HoldAttempt *attempt, Timeout timeout)
 {
-	const WaitRoutine &routine = request.routine();
-	Attempt		attempt = {request, nullptr, slots};
+	const LockRequest &request = attempt->request;
+	const WaitRoutine &routine = attempt->routine;
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
 	check_standby();
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request.name, &request);
-	attempt.name = name_ask(request.name);
+	attempt->name = name_ask(request.name);
 	held_prepare();
 	if (routine.prepare != nullptr)
-		routine.prepare(&attempt);
+		routine.prepare(attempt);
 	if (is_refused_as_mine(request))
 		outcome = Outcome::mine_already;
-	else if (!routine.try_now(&attempt))
+	else if (!routine.try_now(attempt))
 	{
 		if (timeout.is_immediate() && routine.comes_first != nullptr &&
 			routine.comes_first(request))
 			timeout = Timeout{1};	/* it is expected to be granted at once */
-		outcome = timeout.is_immediate()
-			? Outcome::not_free : bounded_wait(routine, &attempt, timeout);
+		outcome = timeout.is_immediate() ? Outcome::not_free : bounded_wait(attempt, timeout);
 	}
 	if (outcome == Outcome::granted)
-		add_or_release(routine, attempt);
+		add_or_give_up(attempt);
 	else
 	{
-		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(routine, attempt, "and timed out");
+		count_event(attempt->name, attempt->wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(*attempt, "and timed out");
 	}
 	name_end_asking();
 	return outcome;
+}
+
+Outcome
+lock_take(const LockRequest &request, Timeout timeout, int *slots)
+{
+	if (request.is_for_slot())
+	{
+		SlotAttempt attempt = {{{SLOT_ROUTINE, request.name}, request, slots}};
+
+		return take(&attempt, timeout);
+	}
+
+	HoldAttempt attempt = {{LOCK_ROUTINE, request.name}, request};
+
+	return take(&attempt, timeout);
 }
 
 }								/* namespace advisory */

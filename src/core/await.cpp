@@ -20,7 +20,7 @@
 #include "base/pg.h"
 
 #include "core/await.h"
-#include "core/errors.h"
+#include "core/notavailable.h"
 #include "core/namecache.h"
 #include "core/held.h"
 #include "server/locktable.h"

@@ -24,12 +24,10 @@
 #include "base/guc.h"
 #include "base/stoppoint.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/held.h"
 #include "server/latch.h"
-#include "server/locallock.h"
 #include "shmem/sessiontable.h"
-#include "shmem/slotstate.h"
 
 namespace advisory
 {
@@ -39,26 +37,44 @@ namespace advisory
  * that is gone.
  */
 static void
-wait_and_check(const WaitRoutine &routine, Attempt *attempt)
+wait_and_check(Attempt *attempt)
 {
 	/* The snapshot of catalog look-ups must not hold back vacuum during the wait. */
 	InvalidateCatalogSnapshot();
-	routine.wait(attempt);
+	attempt->routine.wait(attempt);
 	check_client();
 }
 
-static bool
-survived(const WaitRoutine &routine, Attempt *attempt)
+void
+give_up_holds(Attempt *attempt)
 {
-	return attempt->request.scope == Scope::session && routine.survived(attempt);
+	const auto *holds = static_cast<HoldAttempt *>(attempt);
+	const LockRequest &request = holds->request;
+
+	if (!attempt->routine.survived(attempt))
+		return;
+	for (int i = 0; i < request.wanted; i++)
+	{
+		if (i < holds->added)
+			lock_give_up(request, holds->slot(i));
+		else
+			release_session_lock(request.granted_tag(holds->slot(i)), request.mode);
+	}
 }
 
-/* Release what was granted while the wait was being ended. */
-static void
-release_survivor(const WaitRoutine &routine, Attempt *attempt)
+[[noreturn]] void
+raise_lock_timeout()
 {
-	for (int i = 0; survived(routine, attempt) && i < attempt->request.wanted; i++)
-		lock_give_up(attempt->request, attempt->slot(i));
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("canceling statement due to lock timeout")));
+}
+
+void
+clean_up_wait() noexcept
+{
+	LWLockReleaseAll();
+	LockErrorCleanup();
 }
 
 /*
@@ -67,53 +83,39 @@ release_survivor(const WaitRoutine &routine, Attempt *attempt)
  * held then.  Another error is returned in *error, and must be raised; nothing is left of the wait.
  */
 static bool
-wait_no_longer(const WaitRoutine &routine, Attempt *attempt, int milliseconds,
-			   ErrorData *volatile *error)
+wait_no_longer(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
 	volatile bool timed_out = false;
 
-	/* An error may have come in the queue of a semaphore. */
-	auto		end_wait = [=]() {
-		LockTimeout = users_lock_timeout;
-		leave_queue();
-		withdraw_wait();
-	};
-
 	PG_TRY();
 	{
 		if (milliseconds > 0)
 		{
+			attempt->in_subtransaction = true;
 			timed_out = !in_subtransaction([&]() {
 				LockTimeout = milliseconds;
-				wait_and_check(routine, attempt);
+				wait_and_check(attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
-			for (int i = 0; !timed_out && attempt->request.scope == Scope::transaction &&
-				 routine.is_held && i < attempt->request.wanted; i++)
-				give_to_portal(attempt->request.granted_tag(attempt->slot(i)),
-							   attempt->request.mode);
 		}
 		else
-			wait_and_check(routine, attempt);
+			wait_and_check(attempt);
 	}
 	PG_CATCH();
 	{
-		/*
-		 * Do what an abort does, and do it before anything that allocates, because memory may have
-		 * run out.
-		 */
-		LWLockReleaseAll();
-		LockErrorCleanup();
+		clean_up_wait();
 		CurrentResourceOwner = callers_owner;
-		end_wait();
-		release_survivor(routine, attempt);
+		LockTimeout = users_lock_timeout;
+		withdraw_wait();
+		attempt->routine.give_up(attempt);
 		*error = catch_error(callers_context);
 	}
 	PG_END_TRY();
-	end_wait();
+	LockTimeout = users_lock_timeout;
+	withdraw_wait();
 	return timed_out;
 }
 
@@ -123,11 +125,11 @@ wait_no_longer(const WaitRoutine &routine, Attempt *attempt, int milliseconds,
  * another session cannot be told from the lock timeout's own.)
  */
 static void
-check_statement_timeout(const WaitRoutine &routine, Attempt *attempt, bool was_running)
+check_statement_timeout(Attempt *attempt, bool was_running)
 {
 	if (!was_running || get_timeout_active(STATEMENT_TIMEOUT))
 		return;
-	release_survivor(routine, attempt);
+	attempt->routine.give_up(attempt);
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
 			 errmsg("canceling statement due to statement timeout")));
@@ -145,7 +147,7 @@ count_event(const CachedName *name, Event event) noexcept
 }
 
 void
-log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end)
+log_wait(const Attempt &attempt, const char *end)
 {
 	TimestampTz waited = attempt.wait_end - attempt.wait_start;
 	char	   *what;
@@ -154,7 +156,7 @@ log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end)
 		waited < setting::log_wait * INT64CONST(1000))
 		return;
 
-	what = psprintf(routine.what, display_lock(attempt.request.name), attempt.request.how());
+	what = attempt.routine.describe(attempt, display_lock(attempt.given));
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
@@ -162,8 +164,9 @@ log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end)
 }
 
 Outcome
-bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
+bounded_wait(Attempt *attempt, Timeout timeout)
 {
+	const WaitRoutine &routine = attempt->routine;
 	/* Of the two timeouts, which one limits the wait: the caller's, or lock_timeout? */
 	bool		is_callers = !timeout.is_forever() &&
 		(LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
@@ -177,37 +180,37 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 	count_event(attempt->name, Event::contended);
 
 	/* To look up the name of a key takes locks, so it is done before a message needs the text. */
-	const LockName &given = attempt->request.name;
+	const LockName &given = attempt->given;
 	const char *known = given.has_name() ? nullptr : display_lock(given);
 
 	with_error_context([&]() {
 		char	   *name = known != nullptr ? pstrdup(known) : display_name(given);
-		char	   *what = psprintf(routine.what, name, attempt->request.how());
+		char	   *what = routine.describe(*attempt, name);
 
 		STOP_POINT("message from a wait");
 		errcontext("while waiting for %s", what);
 		pfree(what);
 		pfree(name);
 	}, [&]() {
-		timed_out = wait_no_longer(routine, attempt, limit, &error);
+		timed_out = wait_no_longer(attempt, limit, &error);
 	});
 	if (timed_out)
 	{
-		check_statement_timeout(routine, attempt, statement_timeout);
-		if (!survived(routine, attempt))
+		check_statement_timeout(attempt, statement_timeout);
+		if (!routine.survived(attempt))
 			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
 	}
 	attempt->wait_end = GetCurrentTimestamp();
-	/* A lease's statements may have called functions that asked for other names. */
-	if (!routine.is_held)
-		attempt->name = name_ask(attempt->request.name);
+	if (routine.runs_sql)
+		attempt->name = name_ask(given);
 	if (NameStats *stats = stats_of_name(attempt->name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	if (error != nullptr)
 	{
-		log_wait(routine, *attempt, "and did not obtain it");
-		raise_wait_error(error, attempt->request.name,
-						 routine.is_held ? &attempt->request : nullptr);
+		log_wait(*attempt, "and did not obtain it");
+		if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && routine.deadlock_hint != nullptr)
+			add_hint(error, routine.deadlock_hint(*attempt));
+		raise_wait_error(error, given);
 	}
 	return outcome;
 }

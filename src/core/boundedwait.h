@@ -3,8 +3,9 @@
  *		What a session can wait for, and a wait that a timeout may end.
  *
  * There are three kinds of things that a session can wait for: a lock, slots of a semaphore, and a
- * lease.  A WaitRoutine says how each is got, like the routine of an access method.  The order of
- * the steps is the same for a lock and for slots, and stands in acquire.cpp.  A lease has its own
+ * lease.  A WaitRoutine says how each is got and given up, like the routine of an access method.
+ * Each kind has an attempt of its own, which begins with the members of Attempt.  The order of the
+ * steps is the same for a lock and for slots, and stands in acquire.cpp.  A lease has its own
  * (lease.cpp).
  */
 #pragma once
@@ -15,20 +16,25 @@
 namespace advisory
 {
 
-struct Lease;
-struct Semaphore;
+struct WaitRoutine;
 
-/* An attempt to get what is requested. */
+/* An attempt to get something of this name. */
 struct Attempt
 {
-	LockRequest request;
+	const WaitRoutine &routine;
+	const LockName &given;
 	CachedName *name = nullptr;
-	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
-	bool		has_slots = false;	/* they are taken */
-	Semaphore  *semaphore = nullptr;	/* of slots */
-	Lease	   *lease = nullptr;
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
+	bool		in_subtransaction = false;	/* it waited in one */
+};
+
+/* An attempt to get what will be held: a lock, or slots. */
+struct HoldAttempt : Attempt
+{
+	const LockRequest &request;
+	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
+	volatile int added = 0;		/* of what was granted, to the held locks */
 
 	/* The slot in this place of the array; NO_SLOT for a lock, which takes one place. */
 	int			slot(int i) const noexcept
@@ -37,19 +43,12 @@ struct Attempt
 	}
 };
 
-/* Functions that are null have nothing to do, or say no. */
 struct WaitRoutine
 {
-	bool		is_held;		/* what is granted is held: a lock or a slot, but not a lease */
-
-	/* Get ready, before anything is taken.  May ereport. */
-	void		(*prepare) (Attempt *attempt);
+	/* ---- Every kind has these ---- */
 
 	/* Take it without waiting, if it is free.  May ereport (53200). */
 	bool		(*try_now) (Attempt *attempt);
-
-	/* Would a wait end at once, though it is not free, because this session comes first? */
-	bool		(*comes_first) (const LockRequest &request);
 
 	/*
 	 * Publish the wait, which the caller withdraws, and wait.  lock_timeout may end the wait, with
@@ -58,20 +57,41 @@ struct WaitRoutine
 	void		(*wait) (Attempt *attempt);
 
 	/*
-	 * After an error that ended the wait: does this session nevertheless hold what is requested?
-	 * Only in session scope: the rollback of a subtransaction releases the rest.  Allocates
-	 * nothing.
+	 * An error has ended the wait: leave the queue.  Does this session nevertheless have what it
+	 * asked for?  Only in session scope: the rollback of a subtransaction, or of the transaction,
+	 * releases the rest.  Allocates nothing.
 	 */
 	bool		(*survived) (Attempt *attempt);
 
 	/*
-	 * Add what was granted to the held locks, unless they contain it already.  May ereport (out of
-	 * memory), and adds nothing then.
+	 * After an error: leave the queue, and release what was granted in session scope, whether it is
+	 * among the held locks or not.  Other holds of the same lock stay.  Allocates nothing before
+	 * the release.
 	 */
-	void		(*add) (const Attempt &attempt);
+	void		(*give_up) (Attempt *attempt);
 
-	/* What the session waits for, in messages: a format of its name, and of mode or slots. */
-	const char *what;
+	/* What the session waits for, in messages; name is how they show its name.  palloc'd. */
+	char	   *(*describe) (const Attempt &attempt, const char *name);
+
+	/* ---- Those that are null have nothing to do or to say, or say no ---- */
+
+	/* Get ready, before anything is taken.  May ereport. */
+	void		(*prepare) (HoldAttempt *attempt);
+
+	/* Would a wait end at once, though it is not free, because this session comes first? */
+	bool		(*comes_first) (const LockRequest &request);
+
+	/*
+	 * Add what was granted to the held locks, unless they contain it already, and count it in
+	 * added.  May ereport (out of memory).
+	 */
+	void		(*add) (HoldAttempt *attempt);
+
+	/* How to avoid the deadlock that ended the wait; null if there is nothing to say.  palloc'd. */
+	char	   *(*deadlock_hint) (const Attempt &attempt);
+
+	/* The wait runs SQL, which may call functions that ask for other names. */
+	bool		runs_sql;
 };
 
 /*
@@ -79,10 +99,22 @@ struct WaitRoutine
  * Returns Outcome::granted, timeout or lock_timeout.  Other sessions see that this one waits.  An
  * error that ends the wait is raised again when nothing is left of the wait.
  */
-Outcome		bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout);
+Outcome		bounded_wait(Attempt *attempt, Timeout timeout);
+
+/* WaitRoutine.give_up for locks and slots. */
+void		give_up_holds(Attempt *attempt);
+
+/* The error that lock_timeout raises in the server, for waits that are not the lock manager's. */
+[[noreturn]] void raise_lock_timeout();
+
+/*
+ * After an error in a wait for a lock: end the wait, as an abort would.  The lock may have been
+ * granted.  Call this before anything that allocates, because memory may have run out.
+ */
+void		clean_up_wait() noexcept;
 
 /* Log a wait that was longer than log_wait.  end: how it ended.  May ereport. */
-void		log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end);
+void		log_wait(const Attempt &attempt, const char *end);
 
 /* Count it in the statistics of the name. */
 void		count_event(const CachedName *name, Event event) noexcept;

@@ -15,9 +15,10 @@
 #include "core/await.h"
 #include "core/boundedwait.h"
 #include "core/claim.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/held.h"
 #include "core/job.h"
+#include "core/notavailable.h"
 #include "server/locallock.h"
 #include "server/wal.h"
 #include "server/xact.h"
@@ -259,30 +260,29 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 	volatile bool is_mine = true;
 	WindowClaim claim = job.claim;
 	LOCKTAG		tag = job.request.granted_tag(slot);
-	PassingLocks passing = {&tag, 1, passing_locks};
+	OwnLocks	own = {&tag, 1};
 
-	passing_locks = &passing;
 	PG_TRY();
 	{
-		is_mine = !job.is_once || begin_window(job, &claim);
-		if (is_mine)
-			with_error_context([=]() {
-				errcontext("while running a command under %s", what);
-			}, [&]() {
-				run_statements(job, statements, slot, claim, &current);
-			});
+		under_own_locks(&own, [&]() {
+			is_mine = !job.is_once || begin_window(job, &claim);
+			if (is_mine)
+				with_error_context([=]() {
+					errcontext("while running a command under %s", what);
+				}, [&]() {
+					run_statements(job, statements, slot, claim, &current);
+				});
+		});
 	}
 	PG_CATCH();
 	{
 		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
-		passing_locks = passing.outer;
 		/* As the abort will do, because LWLocks must not be held when the lock is released. */
 		LWLockReleaseAll();
 		ReThrowError(keep_until_abort(job, slot, context, hint));
 	}
 	PG_END_TRY();
-	passing_locks = passing.outer;
 	if (!is_mine)
 		lock_give_up(job.request, slot);
 	return is_mine;

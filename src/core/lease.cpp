@@ -6,7 +6,7 @@
 
 #include "base/errors.h"
 #include "core/boundedwait.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
@@ -89,6 +89,16 @@ lease_transaction_released() noexcept
 }
 
 /* ---- Taking ---- */
+
+namespace
+{
+
+struct LeaseAttempt : Attempt
+{
+	Lease	   *lease;
+};
+
+}								/* anonymous namespace */
 
 void
 lease_check_can_change(const char *function)
@@ -193,7 +203,7 @@ take(Lease *lease)
 static bool
 try_lease_now(Attempt *attempt)
 {
-	Lease	   *lease = attempt->lease;
+	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
 	Key			key = lease->name.key;
 
 	/*
@@ -212,7 +222,7 @@ try_lease_now(Attempt *attempt)
 static void
 wait_for_lease(Attempt *attempt)
 {
-	Lease	   *lease = attempt->lease;
+	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
 	Key			key = lease->name.key;
 	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
@@ -256,9 +266,7 @@ wait_for_lease(Attempt *attempt)
 		if (deadline.is_over())
 		{
 			token_era();		/* see looks_free() */
-			ereport(ERROR,		/* as the server does */
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("canceling statement due to lock timeout")));
+			raise_lock_timeout();
 		}
 		sleeping([&]() { sleep_until_woken(sleep, lease_wait_event); });
 	}
@@ -266,7 +274,12 @@ wait_for_lease(Attempt *attempt)
 }
 
 static const WaitRoutine LEASE_ROUTINE = {
-	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, "lease \"%s\""};
+	try_lease_now, wait_for_lease,
+	/* An error ends its row and its locks, which are transaction-level: nothing survives. */
+	[](Attempt *) { return false; },
+	[](Attempt *) {},
+	[](const Attempt &, const char *name) { return psprintf("lease \"%s\"", name); },
+	nullptr, nullptr, nullptr, nullptr, true};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)
@@ -283,16 +296,15 @@ count_grant(const CachedName *name, const LeaseRow &before)
 Outcome
 lease_take(Lease *lease, Timeout timeout)
 {
-	Attempt		attempt = {{lease->name, Mode::exclusive, Scope::transaction}};
+	LeaseAttempt attempt = {{LEASE_ROUTINE, lease->name}, lease};
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(lease->name);
-	attempt.lease = lease;
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
-			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
+			? Outcome::not_free : bounded_wait(&attempt, timeout);
 
 	/* The statements may have called functions that asked for other names. */
 	attempt.name = name_ask(lease->name);
@@ -300,13 +312,13 @@ lease_take(Lease *lease, Timeout timeout)
 	{
 		at_end(attempt.name, false);
 		count_grant(attempt.name, lease->before);
-		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
+		log_wait(attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
 	}
 	else
 	{
 		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(LEASE_ROUTINE, attempt, "and timed out");
+		log_wait(attempt, "and timed out");
 	}
 	name_end_asking();
 	return outcome;
@@ -341,8 +353,7 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 	}
 	PG_CATCH();
 	{
-		LWLockReleaseAll();
-		LockErrorCleanup();
+		clean_up_wait();
 		raise_wait_error(catch_error(context), name);
 	}
 	PG_END_TRY();

@@ -9,7 +9,7 @@
 #include "base/pg.h"
 
 #include "base/guc.h"
-#include "core/errors.h"
+#include "core/notavailable.h"
 #include "core/held.h"
 #include "core/namecache.h"
 #include "core/poolguard.h"

@@ -102,7 +102,7 @@ lock_release(const LockName &name, Mode mode)
 	}
 
 	LockCounts	counts = lock_counts(tag, mode);
-	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+	Mode		other = other_mode(mode);
 	LockCounts	other_counts = lock_counts(tag, other);
 	const char *lock = GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode_of(mode));
 	const char *detail = nullptr;
@@ -125,14 +125,9 @@ lock_release(const LockName &name, Mode mode)
 bool
 slot_release(const LockName &name, int slot)
 {
-	int			mine = semaphore_find_slot(name.key, slot);
-
-	if (mine != NO_SLOT)
+	if (Hold *hold = semaphore_find_slot(name.key, slot))
 	{
-		LOCKTAG		tag = slot_tag(MyDatabaseId, name.key, mine);
-
-		held_release(held_find(tag, Mode::exclusive, Scope::session, name.cached), tag,
-					 Mode::exclusive, 1, name.by_name());
+		held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
 		log_ended_holds();
 		return true;
 	}

@@ -68,10 +68,6 @@ private:
 	instr_time	start;
 };
 
-struct WaitRoutine;
-extern const WaitRoutine LOCK_ROUTINE;
-extern const WaitRoutine SLOT_ROUTINE;
-
 /* A request for a lock, or for slots of a semaphore. */
 struct LockRequest
 {
@@ -84,17 +80,6 @@ struct LockRequest
 	bool		is_for_slot() const noexcept
 	{
 		return slots > 0;
-	}
-	/* How it is got; see boundedwait.h. */
-	const WaitRoutine &routine() const noexcept
-	{
-		return is_for_slot() ? SLOT_ROUTINE : LOCK_ROUTINE;
-	}
-
-	/* In messages: the mode, or how many slots. */
-	const char *how() const
-	{
-		return is_for_slot() ? slots_text(wanted) : mode_name(mode);
 	}
 	/* The requested lock; for a semaphore, the lock to wait for. */
 	LOCKTAG		tag() const noexcept

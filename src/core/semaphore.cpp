@@ -57,38 +57,23 @@ static constexpr long MIN_KEPT_SEMAPHORES = 16;
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int POLL_AFTER_MS = 100;
 
-/* Semaphore by key. */
+/* Semaphore by key; and the one that was used last, or null. */
 static HTAB *known_semaphores = nullptr;
+static Semaphore *last_semaphore = nullptr;
 static long sweep_at = MIN_KEPT_SEMAPHORES;
 
 /* ---- Ends ---- */
 
-/* The lock of a slot was released: mark it. */
-static void
-mark_released(Semaphore *semaphore, int slot) noexcept
-{
-	/*
-	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
-	 * free later.
-	 */
-	LOCKTAG		tag = slot_tag(MyDatabaseId, semaphore->key, slot);
-
-	mark_slot(&semaphore->seen, slot,
-			  is_held_by_me(tag, Mode::exclusive) ? SlotMark::unverified : SlotMark::free);
-}
-
 void
 semaphore_slot_ended(Hold *slot, bool is_prepared) noexcept
 {
-	Semaphore  *semaphore = slot->semaphore;
-	int			number = decode_tag(slot->key.tag).slot;
+	SemaphoreState *state = &slot->semaphore->seen;
 
-	if (dlist_is_empty(&semaphore->slots))
-		note_unknown_slots(&semaphore->seen, false);
-	if (is_prepared)
-		return mark_slot(&semaphore->seen, number, SlotMark::unverified);
-	mark_released(semaphore, number);
-	wake_waiters(&semaphore->seen);
+	if (dlist_is_empty(&slot->semaphore->slots))
+		note_unknown_slots(state, false);
+	mark_slot(state, slot_of(slot->key.tag), is_prepared ? SlotMark::unverified : SlotMark::free);
+	if (!is_prepared)
+		wake_waiters(state);
 }
 
 void
@@ -102,6 +87,7 @@ semaphores_detach() noexcept
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
 		detach_slot_state(&semaphore->seen);
 	known_semaphores = nullptr;
+	last_semaphore = nullptr;
 }
 
 /* ---- Opening ---- */
@@ -111,6 +97,7 @@ forget_unused()
 {
 	HASH_SEQ_STATUS scan;
 
+	last_semaphore = nullptr;
 	hash_seq_init(&scan, known_semaphores);
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
 	{
@@ -125,6 +112,8 @@ forget_unused()
 static Semaphore *
 find_semaphore(Key key) noexcept
 {
+	if (last_semaphore != nullptr && last_semaphore->key == key)
+		return last_semaphore;
 	if (known_semaphores == nullptr)
 		return nullptr;
 	return static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_FIND, nullptr));
@@ -162,7 +151,7 @@ find_other_slots(Key key, int slots, int *other)
 	{
 		const LockEntry &entry = found.entries[i];
 
-		*other = entry.granted ? holds.find(entry).hold.slots : entry.slots;
+		*other = slots_given(entry, holds.find(entry));
 		if (*other != 0 && *other != slots)
 			return entry.pid;
 	}
@@ -174,7 +163,7 @@ find_other_slots(Key key, int slots, int *other)
  * session uses it at the moment with another number of slots.
  */
 static void
-open_semaphore(Attempt *attempt)
+open_semaphore(HoldAttempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 	Key			key = request.name.key;
@@ -184,7 +173,8 @@ open_semaphore(Attempt *attempt)
 
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
-	attempt->semaphore = semaphore;
+	last_semaphore = semaphore;
+	static_cast<SlotAttempt *>(attempt)->semaphore = semaphore;
 	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
 		? &semaphore->seen : nullptr;
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
@@ -210,42 +200,56 @@ open_semaphore(Attempt *attempt)
 /* ---- Taking slots ---- */
 
 static LOCKTAG
-tag_of(const Attempt *attempt, int slot) noexcept
+tag_of(const SlotAttempt *attempt, int slot) noexcept
 {
 	return slot_tag(MyDatabaseId, attempt->request.name.key, slot);
 }
 
 static bool
-is_mine(const Attempt *attempt, int slot) noexcept
+is_mine(const SlotAttempt *attempt, int slot) noexcept
 {
 	return is_held_by_me(tag_of(attempt, slot), Mode::exclusive);
 }
 
-/* Add a slot, whose lock was granted, to the held locks, unless they contain it. */
+/* Add a slot, whose lock was granted, to the held locks. */
 static void
-add_slot(const Attempt &attempt, int slot)
+add_slot(const SlotAttempt *attempt, int slot)
 {
-	const LockRequest &request = attempt.request;
-	Semaphore  *semaphore = attempt.semaphore;
-	LOCKTAG		tag = tag_of(&attempt, slot);
-	Hold	   *hold = held_find(tag, Mode::exclusive, request.scope);
+	const LockRequest &request = attempt->request;
+	Semaphore  *semaphore = attempt->semaphore;
+	Hold	   *hold;
 
-	if (hold != nullptr)
-		return;
 	if (request.wanted > 1)
 		publish_reserve();
-	hold = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
-					request.slots);
+	hold = held_add(tag_of(attempt, slot), Mode::exclusive, request.scope, attempt->name,
+					request.name.by_name(), request.slots);
 	hold->semaphore = semaphore;
 	dlist_push_tail(&semaphore->slots, &hold->in_semaphore);
 	mark_slot(&semaphore->seen, slot, SlotMark::taken);
 }
 
+/* Add the slots that are locked. */
 static void
-add_slots(const Attempt &attempt)
+add_slots(HoldAttempt *attempt)
 {
-	for (int i = 0; i < attempt.request.wanted; i++)
-		add_slot(attempt, attempt.slots[i]);
+	for (; attempt->added < attempt->request.wanted; attempt->added = attempt->added + 1)
+		add_slot(static_cast<SlotAttempt *>(attempt), attempt->slots[attempt->added]);
+}
+
+/*
+ * Lock a slot without waiting.  False if another session has it, or this one has it already.  May
+ * ereport (53200).
+ */
+static bool
+lock_slot(const SlotAttempt *attempt, int slot)
+{
+	LOCKTAG		tag = tag_of(attempt, slot);
+	Scope		scope = attempt->request.scope;
+	LockAcquireResult result = take_lock(tag, Mode::exclusive, scope, true);
+
+	if (result != LOCKACQUIRE_OK && result != LOCKACQUIRE_NOT_AVAIL)
+		LockRelease(&tag, lockmode_of(Mode::exclusive), scope == Scope::session);
+	return result == LOCKACQUIRE_OK;
 }
 
 /*
@@ -254,7 +258,7 @@ add_slots(const Attempt &attempt)
  * place refused.
  */
 static void
-give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int refused)
+give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, int refused)
 {
 	const LockRequest &request = attempt->request;
 
@@ -267,7 +271,8 @@ give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int re
 		if (is_claimed && i == refused)
 			mark_slot(attempt->semaphore->state, attempt->slots[i], SlotMark::unverified);
 		else if (is_claimed)
-			mark_released(attempt->semaphore, attempt->slots[i]);
+			mark_slot(attempt->semaphore->state, attempt->slots[i],
+					  is_mine(attempt, attempt->slots[i]) ? SlotMark::unverified : SlotMark::free);
 	}
 	if (is_claimed && (request.wanted > 1 || refused < 0))
 		wake_waiters(attempt->semaphore->state);
@@ -280,30 +285,27 @@ give_back(const Attempt *attempt, int first, int locked, bool is_claimed, int re
  * that.  May ereport (53200).
  */
 static bool
-take_slots(Attempt *attempt, bool is_claimed, bool is_queued)
+take_slots(SlotAttempt *attempt, bool is_claimed, bool is_queued)
 {
 	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
 	volatile int locked = 0;
-	volatile int added = 0;
 
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
 	publish_leaving(true);
 	PG_TRY();
 	{
-		while (locked < request.wanted && !is_mine(attempt, attempt->slots[locked]) &&
-			   take_lock(tag_of(attempt, attempt->slots[locked]), Mode::exclusive, request.scope,
-						 true) == LOCKACQUIRE_OK)
+		while (locked < request.wanted && lock_slot(attempt, attempt->slots[locked]))
 			locked = locked + 1;
-		for (; locked == request.wanted && added < locked; added = added + 1)
-			add_slot(*attempt, attempt->slots[added]);
+		if (locked == request.wanted)
+			add_slots(attempt);
 	}
 	PG_CATCH();
 	{
 		/* The abort ends transaction-level holds. */
-		for (int i = 0; request.scope == Scope::session && i < added; i++)
+		for (int i = 0; request.scope == Scope::session && i < attempt->added; i++)
 			lock_give_up(request, attempt->slots[i]);
-		give_back(attempt, added, locked, is_claimed, -1);
+		give_back(attempt, attempt->added, locked, is_claimed, -1);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -323,7 +325,7 @@ take_slots(Attempt *attempt, bool is_claimed, bool is_queued)
  * False if they are fewer than wanted.
  */
 static bool
-choose_slots(Attempt *attempt)
+choose_slots(SlotAttempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 	int			count = 0;
@@ -346,7 +348,7 @@ choose_slots(Attempt *attempt)
  * locked.
  */
 static bool
-find_unmarked(const Attempt *attempt, bool unverified_only)
+find_unmarked(const SlotAttempt *attempt, bool unverified_only)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 	int			slots = attempt->request.slots;
@@ -371,7 +373,7 @@ find_unmarked(const Attempt *attempt, bool unverified_only)
  * looks_at_all: also those that nobody holds though they are marked as taken.
  */
 static bool
-take_free_slots(Attempt *attempt, bool is_queued, bool looks_at_all)
+take_free_slots(SlotAttempt *attempt, bool is_queued, bool looks_at_all)
 {
 	bool		has_state = attempt->semaphore->state != nullptr;
 
@@ -389,7 +391,7 @@ take_free_slots(Attempt *attempt, bool is_queued, bool looks_at_all)
 
 /* Is it a request for the only slot, whose order is the lock manager's? */
 static bool
-has_no_queue(const Attempt *attempt)
+has_no_queue(const SlotAttempt *attempt)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 
@@ -401,8 +403,9 @@ has_no_queue(const Attempt *attempt)
  * has is not free.
  */
 static bool
-try_slots_now(Attempt *attempt)
+try_slots_now(Attempt *given)
 {
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
 	bool		is_taken;
 
@@ -423,7 +426,7 @@ try_slots_now(Attempt *attempt)
 
 /* As a member of the queue, wait until slots are taken. */
 static void
-wait_in_queue(Attempt *attempt, Deadline deadline)
+wait_in_queue(SlotAttempt *attempt, Deadline deadline)
 {
 	bool		is_woken = attempt->semaphore->state != nullptr;
 	Deadline	look(Timeout{is_woken ? LOOK_AFTER_MS : 0});
@@ -436,9 +439,7 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
 		if ((is_woken || is_due) && take_free_slots(attempt, true, is_due))
 			return;
 		if (deadline.is_over())
-			ereport(ERROR,		/* as the server does */
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("canceling statement due to lock timeout")));
+			raise_lock_timeout();
 		if (is_due)
 			look = Deadline(Timeout{is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS});
 		if (check.is_over())
@@ -459,8 +460,9 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
  * that have the slots could ever release theirs.
  */
 static void
-wait_for_slots(Attempt *attempt)
+wait_for_slots(Attempt *given)
 {
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	const LockRequest &request = attempt->request;
 	SemaphoreState *state = attempt->semaphore->state;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
@@ -471,15 +473,16 @@ wait_for_slots(Attempt *attempt)
 				 attempt->name->used());
 	if (!is_queued)
 	{
-		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->slots[0] = 1;
+		attempt->awaits_lock = true;
+		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
 		attempt->has_slots = true;
-		add_slots(*attempt);
+		add_slots(attempt);
 		return;
 	}
 	if (state != nullptr)
 		join_queue(state, request.slots, request.wanted, false);
-	/* After an error bounded_wait() leaves the queue. */
+	/* After an error the queue is left by have_slots_survived(). */
 	sleeping([&]() {
 		if (state == nullptr)
 			LockAcquire(&queue, HEAD_MODE, false, false);
@@ -493,24 +496,32 @@ wait_for_slots(Attempt *attempt)
 }
 
 /*
- * Slots among the held locks have survived.  Only the lock manager can grant the only slot while
- * the wait is being ended, or grant it before adding it to the held locks fails.
+ * The lock manager can grant the only slot while the wait is being ended.  The session waited there
+ * because it did not have that slot in any scope.
  */
 static bool
-have_slots_survived(Attempt *attempt)
+have_slots_survived(Attempt *given)
 {
-	if (!attempt->has_slots && attempt->request.slots == 1 && is_mine(attempt, 1) &&
-		held_find(tag_of(attempt, 1), Mode::exclusive, Scope::session) == nullptr)
-	{
-		attempt->slots[0] = 1;
-		attempt->has_slots = true;
-	}
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
+
+	leave_queue();
+	if (attempt->request.scope == Scope::transaction)
+		return false;
+	attempt->has_slots |= attempt->awaits_lock && is_mine(attempt, 1);
 	return attempt->has_slots;
 }
 
+static char *
+describe_slots(const Attempt &given, const char *name)
+{
+	int			wanted = static_cast<const SlotAttempt &>(given).request.wanted;
+
+	return psprintf("%s of semaphore \"%s\"", slots_text(wanted), name);
+}
+
 const WaitRoutine SLOT_ROUTINE = {
-	true, open_semaphore, try_slots_now, nullptr, wait_for_slots, have_slots_survived, add_slots,
-	"%2$s of semaphore \"%1$s\""};
+	try_slots_now, wait_for_slots, have_slots_survived, give_up_holds, describe_slots,
+	open_semaphore, nullptr, add_slots, nullptr, false};
 
 /* ---- What this session has ---- */
 
@@ -521,26 +532,37 @@ slots_of(Semaphore *semaphore) noexcept
 	return {&semaphore->slots.head, offsetof(Hold, in_semaphore), &dlist_node::prev};
 }
 
-int
-semaphore_find_slot(Key key, int slot)
+/* The hold of this session-level slot, or for NO_SLOT of the one that was taken last; or null. */
+static Hold *
+find_session_slot(Key key, int slot) noexcept
 {
 	Semaphore  *semaphore;
 
-	held_notice_lost();
 	if (slot != NO_SLOT)
-	{
-		return held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive, Scope::session) != nullptr
-			? slot : NO_SLOT;
-	}
+		return held_find(slot_tag(MyDatabaseId, key, slot), Mode::exclusive, Scope::session);
 	semaphore = find_semaphore(key);
 	if (semaphore == nullptr)
-		return NO_SLOT;
-	for (const Hold *hold : slots_of(semaphore))
+		return nullptr;
+	for (Hold *hold : slots_of(semaphore))
 	{
 		if (hold->state == HoldState::session)
-			return decode_tag(hold->key.tag).slot;
+			return hold;
 	}
-	return NO_SLOT;
+	return nullptr;
+}
+
+Hold *
+semaphore_find_slot(Key key, int slot) noexcept
+{
+	Hold	   *hold = find_session_slot(key, slot);
+
+	/* Only pg_advisory_unlock_all() and DISCARD ALL release slots without the extension. */
+	if (hold != nullptr && is_lost(hold))
+	{
+		held_notice_lost();
+		hold = find_session_slot(key, slot);
+	}
+	return hold;
 }
 
 bool

@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "core/boundedwait.h"
 #include "core/held.h"
-#include "core/request.h"
 #include "shmem/slotstate.h"
 
 namespace advisory
@@ -25,11 +25,21 @@ struct Semaphore
 	bool		disagreement_reported;
 };
 
+/* An attempt to get slots; for lock_take(). */
+struct SlotAttempt : HoldAttempt
+{
+	Semaphore  *semaphore = nullptr;
+	bool		awaits_lock = false;	/* it waits in the lock manager, for the only slot */
+	bool		has_slots = false;	/* they are locked */
+};
+
+extern const WaitRoutine SLOT_ROUTINE;
+
 /*
- * The session-level slot with this number, or for NO_SLOT the one that was taken last.  NO_SLOT if
- * this session does not have it.
+ * The hold of the session-level slot with this number, or for NO_SLOT of the one that was taken
+ * last.  Null if this session does not have it.
  */
-int			semaphore_find_slot(Key key, int slot);
+Hold	   *semaphore_find_slot(Key key, int slot) noexcept;
 
 /* Does this session have a slot of the semaphore, in any scope? */
 bool		semaphore_has_slot(Key key);

@@ -178,7 +178,7 @@ private:
 			return by_process[session.leader_number];
 		node.pid = session_pid(session);
 		node.proc_number = session.leader_number;
-		if (!read_session_wait(node.proc_number, &node.wait))
+		if (!read_session_wait(node.proc_number, &node.wait) || node.wait.waits_for_lease)
 			return &live;
 		if (before != nullptr)
 		{
@@ -431,7 +431,8 @@ private:
 static char *
 find_deadlock(const Node &me)
 {
-	SharedRoot *root = attached_root;
+	/* With the lock held no search may attach to anything. */
+	SharedRoot *root = all_sessions() != nullptr ? attached_root : nullptr;
 	char	   *detail = nullptr;
 
 	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
@@ -469,8 +470,7 @@ check_slot_deadlock(const LockRequest &request)
 	me.wait.tag = queue_tag(MyDatabaseId, request.name.key);
 	me.wait.slots = request.slots;
 	me.wait.wanted = request.wanted;
-	/* Attached here, not by a search, which may run with an LWLock held. */
-	has_semaphores();
+	has_semaphores();			/* so that a search sees the queues; it does not attach */
 	detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)

@@ -428,21 +428,4 @@ read_wait_of(const LockEntry &entry, PublishedWait *wait)
 	return read_wait(entry.proc_number, wait) && wait->pid == entry.pid;
 }
 
-bool
-anybody_is_queued()
-{
-	const SharedSession *sessions = all_sessions();
-
-	for (int i = 0; sessions != nullptr && i < process_count(); i++)
-	{
-		PublishedWait wait;
-
-		CHECK_FOR_INTERRUPTS();
-		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) &&
-			(wait.slots > 0 || is_of_lease_queue(wait.tag)))
-			return true;
-	}
-	return false;
-}
-
 }								/* namespace advisory */

@@ -165,6 +165,16 @@ struct KnownHold
 };
 
 /*
+ * The number of slots that the holder or waiter of a semaphore gave, whose hold was looked for; 0
+ * if it is not known.
+ */
+inline int
+slots_given(const LockEntry &entry, const KnownHold &hold) noexcept
+{
+	return entry.granted ? hold.hold.slots : entry.slots;
+}
+
+/*
  * The published holds of all sessions, each copied when it is first asked for.  Uses the
  * current memory context, which must outlive the reader.
  */
@@ -229,8 +239,5 @@ bool		read_wait(int proc_number, PublishedWait *wait);
 
 /* The same for the process of this entry, and not for a later one in its place. */
 bool		read_wait_of(const LockEntry &entry, PublishedWait *wait);
-
-/* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
-bool		anybody_is_queued();
 
 }								/* namespace advisory */

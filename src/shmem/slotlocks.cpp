@@ -1,6 +1,6 @@
 /*
  * shmem/slotlocks.cpp
- *		Waits for slots of semaphores, and for leases, as one more kind of lock entries.
+ *		What sessions wait for: locks, slots of semaphores, and leases, as entries of locks.
  */
 #include "base/pg.h"
 
@@ -55,6 +55,14 @@ mark_slot_waits(LockEntries *found)
 	found->count = kept;
 }
 
+/* Is it a wait in the queue of a semaphore or of a lease?  The only slot of one has no queue. */
+static bool
+is_queued(const PublishedWait &wait) noexcept
+{
+	return is_of_lease_queue(wait.tag) ||
+		(wait.slots > 0 && decode_tag(wait.tag).kind == Kind::queue);
+}
+
 bool
 read_session_wait(int proc_number, LockEntry *wait)
 {
@@ -62,8 +70,7 @@ read_session_wait(int proc_number, LockEntry *wait)
 
 	if (read_awaited_lock(proc_number, wait))
 		return wait->wait_start != 0;
-	if (!read_wait(proc_number, &published) || published.slots == 0 || published.is_leaving ||
-		decode_tag(published.tag).kind != Kind::queue)
+	if (!read_wait(proc_number, &published) || published.is_leaving || !is_queued(published))
 		return false;
 	*wait = LockEntry{};
 	wait->tag = published.tag;
@@ -74,6 +81,7 @@ read_session_wait(int proc_number, LockEntry *wait)
 	wait->tries = published.tries;
 	wait->lockmode = ExclusiveLock;
 	wait->wait_start = published.since;
+	wait->waits_for_lease = is_of_lease_queue(published.tag);
 	return true;
 }
 
@@ -109,6 +117,24 @@ sort_slot_entries(LockEntries *found)
 		found->entries[i].first_blocker = i;
 	std::sort(found->entries, found->entries + found->count,
 			  [&](const LockEntry &a, const LockEntry &b) { return rank(a) < rank(b); });
+}
+
+/* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
+static bool
+anybody_is_queued()
+{
+	const SharedSession *sessions = all_sessions();
+
+	for (int i = 0; sessions != nullptr && i < process_count(); i++)
+	{
+		PublishedWait wait;
+
+		CHECK_FOR_INTERRUPTS();
+		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) &&
+			(wait.slots > 0 || is_of_lease_queue(wait.tag)))
+			return true;
+	}
+	return false;
 }
 
 LockEntries

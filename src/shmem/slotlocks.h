@@ -1,6 +1,6 @@
 /*
  * shmem/slotlocks.h
- *		Waits for slots of semaphores, and for leases, as one more kind of lock entries.
+ *		What sessions wait for: locks, slots of semaphores, and leases, as entries of locks.
  *
  * For the server, a session in a semaphore's queue (semaphore.h) holds the queue lock and does not
  * wait.  Here it waits: granted is false in its entry, and is_head is true.  The first in the queue
@@ -21,10 +21,11 @@ namespace advisory
 void		mark_slot_waits(LockEntries *found);
 
 /*
- * What the process with this number waits for: a lock, or a slot of a semaphore, whose queue is
- * then the tag of *wait, and slots in *wait is not 0.  Leader and held modes are not filled in for
- * a slot.  False if it waits for nothing, if it has announced that it is about to stop waiting, or
- * if that is unknown.  May ereport.
+ * What the process with this number waits for: a lock; a slot of a semaphore, whose queue is then
+ * the tag of *wait, and slots in *wait is not 0; or, as the first in its queue, a lease, and then
+ * waits_for_lease is true.  Leader and held modes are filled in for a lock only.  False if it waits
+ * for nothing, if it has announced that it is about to stop waiting, or if that is unknown.  May
+ * ereport.
  */
 bool		read_session_wait(int proc_number, LockEntry *wait);
 

@@ -451,32 +451,54 @@ set_aside(FreeSlots *free, const QueueLink *waiter) noexcept
 	return remove_free_slots(free, waiter->slots, waiter->wanted, nullptr) == waiter->wanted;
 }
 
+/* Without waiters: mark the lowest free slot as taken, and return it.  NO_SLOT if none is free. */
+static int
+claim_lowest_slot(SemaphoreState *state, int slots) noexcept
+{
+	for (int base = 0; base < slots; base += SLOTS_PER_WORD)
+	{
+		pg_atomic_uint64 *taken = &word_of(state, base + 1)->taken;
+		uint64		usable = lowest_bits(slots - base);
+
+		while (uint64 free = ~pg_atomic_read_u64(taken) & usable)
+		{
+			int			slot = base + pg_rightmost_one_pos64(free) + 1;
+
+			/* If another session was faster, there may be another slot. */
+			if ((pg_atomic_fetch_or_u64(taken, bit_of(slot)) & bit_of(slot)) == 0)
+				return slot;
+		}
+	}
+	return NO_SLOT;
+}
+
 bool
 claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
 {
 	SharedState *shared = state->shared;
-	bool		locks = wanted > 1 || shared->first != NO_PROCESS;
 	int			me = my_process_number();
 	int			count;
 	FreeSlots	free;
+
+	if (wanted == 1 && shared->first == NO_PROCESS)
+	{
+		claimed[0] = claim_lowest_slot(state, slots);
+		return claimed[0] != NO_SLOT;
+	}
 
 	/*
 	 * Usually no slot is free: then do not wait for those who look for one, too.  A waiter does,
 	 * because what they give back with the lock held wakes nobody.
 	 */
-	if (locks && my_queue != state && read_free_slots(state, slots).count < wanted)
+	if (my_queue != state && read_free_slots(state, slots).count < wanted)
 		return false;
-	if (locks)
-	{
-		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-		STOP_POINT("slots are locked");
-	}
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	STOP_POINT("slots are locked");
 	do
 	{
 		/* What this session does not see is no reason to give it a slot that it sees. */
-		free = read_free_slots(state, !locks ? slots :
-							   Min(Max(slots, shared->most_wanted), state->slots));
-		for (int i = shared->first; locks && i != NO_PROCESS && i != me && free.count > 0;
+		free = read_free_slots(state, Min(Max(slots, shared->most_wanted), state->slots));
+		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0;
 			 i = queue_link(i)->next)
 			set_aside(&free, queue_link(i));
 		count = 0;
@@ -492,8 +514,7 @@ claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
 	} while (count < wanted);
 	if (count == wanted && my_queue == state)
 		unlink_me(shared);
-	if (locks)
-		LWLockRelease(&shared->lock);
+	LWLockRelease(&shared->lock);
 	return count == wanted;
 }
 

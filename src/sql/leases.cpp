@@ -6,7 +6,7 @@
 
 #include "sql/args.h"
 #include "core/await.h"
-#include "core/errors.h"
+#include "core/notavailable.h"
 #include "core/lease.h"
 #include "server/backends.h"
 #include "base/sqlfunction.h"

@@ -7,7 +7,7 @@
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/await.h"
-#include "core/errors.h"
+#include "core/notavailable.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "server/locktable.h"

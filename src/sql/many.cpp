@@ -6,8 +6,9 @@
 
 #include "sql/args.h"
 #include "core/acquire.h"
-#include "core/errors.h"
+#include "core/deadlocks.h"
 #include "core/held.h"
+#include "core/notavailable.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "base/errors.h"
@@ -40,7 +41,7 @@ sort_by_key(LockNames *names)
  * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of
  * the last request; *last is its number.  If that lock cannot be obtained, the rollback of an
  * internal subtransaction releases transaction-level locks.  An error says which locks of this
- * session survive it; passing_locks are those that are released here.
+ * session survive it; those that are released here do not.
  */
 static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
@@ -48,33 +49,32 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 	Deadline	deadline(timeout);
 	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (sorted.count + 1),
 															  MCXT_ALLOC_HUGE));
-	PassingLocks passing = {tags, 0, passing_locks};
+	OwnLocks	own = {tags, 0};
 	volatile int taken = 0;
 	volatile bool has_all = false;
 	volatile Outcome outcome = Outcome::granted;
 
-	if (scope == Scope::session)
-		passing_locks = &passing;
+	auto		take = [&]() {
+		while (taken < sorted.count && outcome == Outcome::granted)
+		{
+			LockRequest request = {sorted.locks[taken], Mode::exclusive, scope};
+
+			tags[taken] = request.tag();
+			outcome = lock_take(request, deadline.remaining());
+			taken = taken + (outcome == Outcome::granted);
+			own.count = scope == Scope::session ? taken : 0;
+		}
+		return outcome == Outcome::granted;
+	};
+
 	PG_TRY();
 	{
-		has_all = in_subtransaction([&]() {
-			while (taken < sorted.count && outcome == Outcome::granted)
-			{
-				LockRequest request = {sorted.locks[taken], Mode::exclusive, scope};
-
-				tags[taken] = request.tag();
-				outcome = lock_take(request, deadline.remaining());
-				taken = taken + (outcome == Outcome::granted);
-				passing.count = taken;
-			}
-			return outcome == Outcome::granted;
-		});
+		under_own_locks(&own, [&]() { has_all = in_subtransaction(take); });
 		for (int i = 0; scope == Scope::transaction && has_all && i < taken; i++)
 			give_to_portal(tags[i], Mode::exclusive);
 	}
 	PG_FINALLY();
 	{
-		passing_locks = passing.outer;
 		for (int i = taken - 1; scope == Scope::session && !has_all && i >= 0; i--)
 			lock_give_up(LockRequest{sorted.locks[i], Mode::exclusive, scope}, NO_SLOT);
 	}

@@ -142,7 +142,7 @@ void
 LockRows::finish(Row *row, const LockEntry &entry)
 {
 	KnownHold	hold = wanted.hold ? names.holds.find(entry) : KnownHold{};
-	int			slots = entry.granted ? hold.hold.slots : entry.slots;
+	int			slots = slots_given(entry, hold);
 
 	row->add_text(lockmode_name(entry.tag, entry.lockmode));
 	row->add_text(wanted.hold ? scope_of(entry, hold) : nullptr);

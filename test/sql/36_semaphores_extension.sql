@@ -51,6 +51,32 @@ SELECT advisory.release('ns', 'three'); --> t
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
+---- The only slot, which the transaction has, is not free for the session
+BEGIN;
+SELECT advisory.xact_acquire('ns', 'only', 1); --> 1
+SELECT advisory.try_acquire('ns', 'only', 1), advisory.try_acquire('ns', 'only', 1, '20ms'),
+    advisory.try_xact_acquire('ns', 'only', 1, '20ms'); --> ||
+SAVEPOINT s;
+\set VERBOSITY terse
+SELECT advisory.acquire('ns', 'only', 1, '20ms');
+--> ERROR:  could not obtain a slot of semaphore "ns/only" within 20 ms
+\set VERBOSITY default
+ROLLBACK TO s;
+SELECT slot, scope FROM pg_temp.mine; --> 1|transaction
+COMMIT;
+SELECT * FROM pg_temp.mine;
+
+---- Lost in the same statement
+SELECT advisory.acquire('ns', 'lost', 2), advisory.acquire('ns', 'lost', 2); --> 1|2
+SELECT pg_advisory_unlock_all(), advisory.release('ns', 'lost');
+--> WARNING:  you don't own a slot of semaphore "ns/lost"
+--> |f
+SELECT advisory.acquire('ns', 'lost', 2), pg_advisory_unlock_all(),
+    advisory.release('ns', 'lost', 1);
+--> WARNING:  you don't own slot 1 of semaphore "ns/lost"
+--> 1||f
+SELECT * FROM pg_temp.used;
+
 ---- All of a namespace
 SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3),
     advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock'); --> 1|2|1|t

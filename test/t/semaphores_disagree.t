@@ -78,4 +78,29 @@ my $look = observer();
     $look->shows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed'),
         '7|0', 'in the view, too');
 }
+
+# ---- The only slot, beside a queue of waiters that give two --------------------------------------
+
+{
+    my $has_one = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'only', 1)));
+    my $has_two = session()->run(acquires('only', 2));
+    my ($waiter) = queue_up('only', 2, {});
+    for my $try (qw(try_acquire try_xact_acquire)) {
+        for my $who ([$has_one, 'the transaction that has it'], [session(), 'another session']) {
+            my ($session, $name) = @$who;
+            $session->shows("SELECT advisory.$try('sem', 'only', 1, '50ms')", 'NULL',
+                "$try: $name does not get the only slot within 50 ms");
+        }
+    }
+    is_deeply([ map { $_->[0] } @{ slots_of($has_one) } ], [1],
+        'the transaction still has its slot, once');
+    ok(!$waiter->is_done, 'the waiter waits');
+    $has_one->fails(q(SELECT advisory.acquire('sem', 'only', 1, '50ms')), '55P03',
+        'an error says so, too');
+    $has_one->run('ROLLBACK');
+    $waiter->returns(1, 'the waiter gets the slot when the transaction ends');
+    is_deeply(slots_of($has_one), [], '... which has left nothing');
+    leave($look, $has_one, $has_two, $waiter);
+    session()->shows(q(SELECT advisory.try_acquire('sem', 'only', 1)), 1, 'it is free at the end');
+}
 done_testing();

@@ -1,6 +1,6 @@
 /*
- * core/errors.h
- *		The errors of locks that were not obtained.
+ * core/notavailable.h
+ *		The error of what could not be obtained in time, and the sessions in its way.
  */
 #pragma once
 
@@ -23,27 +23,6 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 
 /* The same for a lease.  If it is held, its owner is described instead of sessions. */
 [[noreturn]] void raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit);
-
-/*
- * Raise the error that ended a wait for something of this name.  The caller has released everything
- * that it must release.  The DETAIL of a deadlock gets the names of locks, and its HINT says which
- * locks survive, and how to change from shared to exclusive mode.  request is null for a lease.
- */
-[[noreturn]] void raise_wait_error(ErrorData *error, const LockName &name,
-								   const LockRequest *request = nullptr);
-
-/*
- * The session-level locks in exclusive mode that are released if an error ends what runs under
- * them.  A deadlock's hint does not count them among the locks that survive.
- */
-struct PassingLocks
-{
-	const LOCKTAG *tags;		/* sorted by order_of(), each once */
-	int			count;
-	const PassingLocks *outer;
-};
-
-extern const PassingLocks *passing_locks;
 
 /*
  * The sessions that block this request, one sentence each: first those that hold a conflicting mode

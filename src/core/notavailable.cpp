@@ -1,15 +1,14 @@
 /*
- * core/errors.cpp
- *		The errors of locks that were not obtained.
+ * core/notavailable.cpp
+ *		The error of what could not be obtained in time, and the sessions in its way.
  */
 #include "base/pg.h"
 
 #include "base/encoding.h"
-#include "core/errors.h"
+#include "core/notavailable.h"
 #include "core/leaserows.h"
 #include "core/namecache.h"
 #include "server/backends.h"
-#include "server/locallock.h"
 #include "server/locktable.h"
 #include "server/waitgraph.h"
 #include "shmem/sessiontable.h"
@@ -27,131 +26,6 @@ describe_request(const LockRequest &request, int slot)
 		return psprintf("advisory lock \"%s\"", name);
 	return psprintf("%s of semaphore \"%s\"", slot == NO_SLOT
 					? slots_text(request.wanted) : psprintf("slot %d", slot), name);
-}
-
-/* ---- Deadlocks ---- */
-
-const PassingLocks *passing_locks = nullptr;
-
-/* Does this session hold the lock in session scope, and also after the error? */
-static bool
-outlives_error(const LOCKTAG &tag)
-{
-	int			passing_count = 0;
-
-	for (const PassingLocks *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		passing_count += std::binary_search(passing->tags, passing->tags + passing->count, tag,
-											[](const LOCKTAG &a, const LOCKTAG &b) {
-			return order_of(a) < order_of(b);
-		});
-	return lock_counts(tag, Mode::exclusive).session > passing_count ||
-		lock_counts(tag, Mode::shared).session > 0;
-}
-
-static void
-append_hint(ErrorData *error, char *hint)
-{
-	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
-}
-
-/* Say that the victim of a deadlock keeps its session-level locks, however it took them. */
-static void
-add_survivors_hint(ErrorData *error)
-{
-	LockEntries mine = read_my_locks();
-	LOCKTAG		first = {};
-	int			count = 0;
-
-	for (int i = 0; i < mine.count; i++)
-	{
-		const LockEntry &entry = mine.entries[i];
-
-		/* A lock that is held in several modes counts once, in the strongest of them. */
-		if (entry.held_modes >= LOCKBIT_ON(entry.lockmode + 1) || !outlives_error(entry.tag))
-			continue;
-		if (count++ == 0 || order_of(entry.tag) < order_of(first))
-			first = entry.tag;
-	}
-	if (count == 0)
-		return;
-
-	DecodedTag	decoded = decode_tag(first);
-	char	   *name = visible_name(first);
-
-	if (name == nullptr)
-		name = has_key(decoded.kind) ? psprintf(INT64_FORMAT, decoded.key.value) :
-			psprintf("%d, %d", decoded.key1, decoded.key2);
-	else if (decoded.kind == Kind::semaphore)
-		name = psprintf("%s, slot %d", name, decoded.slot);
-	append_hint(error, count == 1
-				? psprintf("This session still holds session-level advisory lock \"%s\", which an "
-						   "error does not release.", name)
-				: psprintf("This session still holds %d session-level advisory locks, such as "
-						   "\"%s\", which an error does not release.",
-						   count, name));
-}
-
-/* Say how to avoid the deadlock of two sessions that change from shared to exclusive mode. */
-static void
-add_upgrade_hint(ErrorData *error, const LockRequest &request)
-{
-	if (request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
-		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait "
-									"for exclusive mode. Release the shared hold first, or take "
-									"exclusive mode from the start and change to shared mode "
-									"later, or take a second lock, such as \"%s intent\", in "
-									"exclusive mode before the shared one.",
-									display_lock(request.name)));
-}
-
-/*
- * Add the names of advisory locks behind their tags: those that the current user may see, or all of
- * them for the server's log.  The deadlock detector prints a tag as [database,high,low,objsubid] in
- * any language.
- */
-static char *
-add_lock_names(const char *detail, bool for_log)
-{
-	StringInfoData out;
-
-	initStringInfo(&out);
-	while (*detail != '\0')
-	{
-		LOCKTAG		tag;
-		int			length = 0;
-
-		SET_LOCKTAG_ADVISORY(tag, 0, 0, 0, 0);
-		if (*detail != '[' ||
-			sscanf(detail, "[%u,%u,%u,%hu]%n", &tag.locktag_field1, &tag.locktag_field2,
-				   &tag.locktag_field3, &tag.locktag_field4, &length) != 4 || length == 0)
-		{
-			appendStringInfoChar(&out, *detail++);
-			continue;
-		}
-		appendBinaryStringInfo(&out, detail, length);
-		if (char *name = visible_name(tag, for_log))
-			appendStringInfo(&out, " \"%s\"", name);
-		detail += length;
-	}
-	return out.data;
-}
-
-[[noreturn]] void
-raise_wait_error(ErrorData *error, const LockName &name, const LockRequest *request)
-{
-	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
-	error->schema_name = field_namespace(name);
-	error->constraint_name = field_name(name);
-	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
-	{
-		error->detail_log =
-			add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
-		error->detail = add_lock_names(error->detail, false);
-		if (request != nullptr)
-			add_upgrade_hint(error, *request);
-		add_survivors_hint(error);
-	}
-	ReThrowError(error);
 }
 
 /* ---- The sessions in the way ---- */
@@ -206,7 +80,6 @@ static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
 	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
-	PublishedWait published;
 	LockEntry	wait;
 
 	if (holder.pid == 0)
@@ -224,11 +97,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 				is_of_lease_queue(wait.tag) ? "a lease" : "a lock";
 		}
 	}
-	/* No session holds what the first in the queue of a lease waits for. */
-	if (!read_wait_of(holder, &published) || decode_tag(published.tag).kind != Kind::lease)
-		return nullptr;
-	*since = published.since;
-	return "a lease";
+	return nullptr;
 }
 
 /* Add a sentence about a holder or waiter.  Returns whether that session itself waits. */
@@ -302,7 +171,7 @@ find_blockers(const LockEntries &found, LockEntry me)
 			if (me.slots > 0)
 			{
 				/* To look for a hold copies all that its session holds. */
-				int			slots = granted ? holds.find(entry).hold.slots : entry.slots;
+				int			slots = slots_given(entry, holds.find(entry));
 
 				blockers.disagree |= slots > 0 && slots != me.slots;
 				own += granted && entry.pid == MyProcPid;
