@@ -23,7 +23,8 @@ copy_entry(int number)
 	copy->name = to_cstring(entry->name());
 	copy->counts = entry->counts();
 	copy->reference = reference_to(number);
-	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
+	for (int i = 0; i < NAME_ROLES; i++)
+		copy->roles[i] = pg_atomic_read_u32(&entry->roles[i]);
 	return copy;
 }
 
@@ -150,7 +151,7 @@ name_read_all()
 		if (copy->reference == reference_to(copy->reference.number))
 			names = lappend(names, copy);
 	}
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
+	for (int i = name_table->sums; i != NO_ENTRY; i = entry_of(i)->next)
 	{
 		if (entry_of(i)->key.database == MyDatabaseId)
 			names = lappend(names, copy_with_stats(i));
