@@ -228,7 +228,7 @@ Outcome
 lock_take(const LockRequest &request, Timeout timeout, int *slots)
 {
 	const WaitRoutine &routine = request.routine();
-	Attempt		attempt = {request, nullptr, slots};
+	Attempt		attempt = {request, {}, slots};
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
@@ -256,7 +256,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slots)
 		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(routine, attempt, "and timed out");
 	}
-	name_end_asking();
+	name_end(attempt.name);
 	return outcome;
 }
 

@@ -196,9 +196,6 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
 	}
 	attempt->wait_end = GetCurrentTimestamp();
-	/* A lease's statements may have called functions that asked for other names. */
-	if (!routine.is_held)
-		attempt->name = name_ask(attempt->request.name);
 	if (NameStats *stats = stats_of_name(attempt->name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	if (error != nullptr)

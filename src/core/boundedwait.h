@@ -22,7 +22,7 @@ struct Semaphore;
 struct Attempt
 {
 	LockRequest request;
-	CachedName *name = nullptr;
+	NameHandle	name;			/* from name_ask() to name_end() */
 	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
 	bool		has_slots = false;	/* they are taken */
 	Semaphore  *semaphore = nullptr;	/* of slots */

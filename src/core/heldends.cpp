@@ -170,7 +170,7 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			name_end_asking();
+			name_end_all(0);
 			withdraw_wait();
 			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
 			if (dlist_is_empty(&session_holds) || calls_after_transaction)
@@ -196,7 +196,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		name_end_asking(level);
+		name_end_all(level);
 		aborted_level = level;
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)

@@ -287,9 +287,6 @@ lease_take(Lease *lease, Timeout timeout)
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
-
-	/* The statements may have called functions that asked for other names. */
-	attempt.name = name_ask(lease->name);
 	if (outcome == Outcome::granted)
 	{
 		at_end(attempt.name, false);
@@ -302,7 +299,7 @@ lease_take(Lease *lease, Timeout timeout)
 		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(LEASE_ROUTINE, attempt, "and timed out");
 	}
-	name_end_asking();
+	name_end(attempt.name);
 	return outcome;
 }
 
@@ -354,7 +351,7 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_found = false;
 	bool		was_held = compat::lock_held_by_me(&tag, mode);
-	CachedName *cached;
+	NameHandle	asked;
 
 	keeping_locks_if([&]() {
 		is_found = find_lease(name.key, token, of_any_role, lease);
@@ -362,15 +359,15 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	});
 	if (!is_found)
 		return false;
-	cached = name_ask(name);
+	asked = name_ask(name);
 	is_found = keeping_locks_if([&]() {
 		if (!lock_lease(name.key, mode, true))
-			wait_for_others(name, mode, cached);
+			wait_for_others(name, mode, asked);
 		return find_lease(name.key, token, of_any_role, lease);
 	});
 	if (is_found && !was_held)
-		at_end(cached, false);
-	name_end_asking();
+		at_end(asked, false);
+	name_end(asked);
 	return is_found;
 }
 
@@ -391,8 +388,10 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
 	if (GetCurrentTimestamp() + ttl < lease.ends_at)
 	{
-		at_end(name_ask(name), true);
-		name_end_asking();
+		NameHandle	asked = name_ask(name);
+
+		at_end(asked, true);
+		name_end(asked);
 	}
 	commit_synchronously();
 	return lease_row_renew(lease, ttl);
@@ -402,18 +401,18 @@ bool
 lease_end(const LockName &name, int64 token, bool of_any_role)
 {
 	LeaseRow	lease;
-	CachedName *cached;
+	NameHandle	asked;
 
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	if (!find_and_lock_lease(name, token, ExclusiveLock, &lease, of_any_role))
 		return false;
-	cached = name_ask(name);
-	at_end(cached, true);
-	name_end_asking();
+	asked = name_ask(name);
+	at_end(asked, true);
 	lease_row_delete(lease);
-	if (NameStats *stats = stats_of_name(cached))
+	if (NameStats *stats = stats_of_name(asked))
 		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
 				  Min(lease.ends_at, GetCurrentTimestamp()));
+	name_end(asked);
 	return true;
 }
 

@@ -30,6 +30,12 @@ struct HashedName
 	char		status;
 };
 
+struct Request
+{
+	CachedName *name;
+	int			nest_level;		/* of the (sub)transaction that it began in */
+};
+
 #define SH_PREFIX names
 #define SH_ELEMENT_TYPE HashedName
 #define SH_KEY_TYPE uint64
@@ -75,11 +81,13 @@ static int	entry_count = 0;
 static int	drop_at = MIN_KEPT_NAMES;
 
 /*
- * The entry of the lock that this session is asking for, and the nesting level of the
- * (sub)transaction; or null.
+ * The requests that are under way, the oldest first: usually one.  More come from statements that
+ * run while the session waits.  They are not in the frames of the callers, because an error unwinds
+ * these before the (sub)transaction ends.
  */
-static CachedName *asked = nullptr;
-static int	asked_level = 0;
+static Request *requests = nullptr;
+static int	request_count = 0;
+static int	most_requests = 0;	/* that there is memory for */
 
 /* ---- Entries ---- */
 
@@ -276,7 +284,25 @@ register_entry(CachedName *entry, const LockName &name)
 		report_collision(entry, name, *other);
 }
 
-CachedName *
+/* The entry is in use by one more request. */
+static NameHandle
+begin_request(CachedName *entry)
+{
+	if (request_count == most_requests)
+	{
+		int			most = Max(2 * most_requests, 4);
+		size_t		bytes = sizeof(Request) * most;
+
+		requests = static_cast<Request *>(requests == nullptr
+			? MemoryContextAlloc(cache_context, bytes) : repalloc(requests, bytes));
+		most_requests = most;
+	}
+	requests[request_count] = Request{entry, GetCurrentTransactionNestLevel()};
+	entry->uses++;
+	return NameHandle{entry, request_count++};
+}
+
+NameHandle
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
@@ -284,39 +310,49 @@ name_ask(const LockName &name)
 
 	if (entry == nullptr || entry->role != role || !(entry->key == name.key))
 		entry = find_by_key(name.key, role);
-	name_end_asking();
 	if (entry == nullptr)
 		entry = add_entry(name.key, role);
 	if (should_rename(entry, name))
 		rename_entry(entry, name);
-	asked = entry;
-	asked_level = GetCurrentTransactionNestLevel();
-	entry->uses++;
+
+	NameHandle	request = begin_request(entry);
+
 	/* A label is registered anew, because the key may have got another name or label meanwhile. */
 	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) &&
 		name_pin(entry->reference))
 		entry->state = NameState::pinned;
 
 	if (!name.has_name() || setting::track == TRACK_NONE)
-		return entry;
+		return request;
 	if (!entry->has_pin())
 		register_entry(entry, name);
 	/* The lock is requested with a label, but this role also used its key by name. */
 	if (!name.by_name() && entry->by_name() && !entry->is_warned)
 		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true,
 							 NameReference{}, {entry->role}});
-	return entry;
+	return request;
+}
+
+/* The newest request is over. */
+static void
+end_request() noexcept
+{
+	name_release(requests[--request_count].name);
 }
 
 void
-name_end_asking(int nest_level) noexcept
+name_end(const NameHandle &request) noexcept
 {
-	CachedName *entry = asked;
+	/* Those that began later ended with an error that was caught. */
+	while (request_count > request.place)
+		end_request();
+}
 
-	if (entry == nullptr || asked_level < nest_level)
-		return;
-	asked = nullptr;
-	name_release(entry);
+void
+name_end_all(int nest_level) noexcept
+{
+	while (request_count > 0 && requests[request_count - 1].nest_level >= nest_level)
+		end_request();
 }
 
 void
