@@ -290,34 +290,5 @@ waiters_of(LOCK *lock) noexcept
 #endif
 }
 
-/*
- * Insert into a table of lib/simplehash.h that outlives the statement, with the table's own insert
- * function.  May ereport (out of memory), and then the table stays as it was.  Before 17 such an
- * error left a table that could not grow with its old memory and its new size.
- */
-template <typename Table, typename Element, typename Key>
-inline Element *
-simplehash_insert(Table *table, Element *(*insert)(Table *, Key, bool *), Key key, bool *found)
-{
-#if PG_VERSION_NUM >= 170000
-	return insert(table, key, found);
-#else
-	const Table before = *table;
-	Element    *volatile element = nullptr;
-
-	PG_TRY();
-	{
-		element = insert(table, key, found);
-	}
-	PG_CATCH();
-	{
-		*table = before;
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	return element;
-#endif
-}
-
 }								/* namespace compat */
 }								/* namespace advisory */

@@ -39,9 +39,11 @@ struct CachedName
 	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
-	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
-	uint64		ns_hash;		/* of the whole namespace */
-	CachedName *next;			/* in the list of all, or of those that have been dropped */
+	uint32		version;		/* changes with the text, the key and the role */
+	uint64		hash;			/* of role, namespace and name, to find it by these; else 0 */
+	uint64		ns_hash;		/* of the whole namespace, if that was cut */
+	CachedName *next_by_key;	/* in the chain of its key, or of those that have been dropped */
+	CachedName *next_by_text;	/* in the chain of its hash */
 
 	bool		has_text() const noexcept
 	{

@@ -102,6 +102,7 @@ struct NameTable
 	int			free;			/* the first of the free entries */
 	int			sums;			/* the first of those that have sums */
 	pg_atomic_uint32 hand;		/* how many entries the hand has passed */
+	pg_atomic_uint32 allowed;	/* the sum of pins */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
@@ -142,30 +143,34 @@ reference_to(int number) noexcept
 	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
 }
 
+inline uint64
+hash_of(const SharedKey &key) noexcept
+{
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key), sizeof(SharedKey),
+							   attached_root->seed);
+}
+
 /*
- * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
- * one, so that the hash table grows with the entries, and needs no memory of its own.
+ * The first entry of the bucket of keys with this hash.  Each of the first bucket_count entries has
+ * room for one, so that the hash table grows with the entries, and needs no memory of its own.
  */
 inline int *
-bucket_of(const SharedKey &key) noexcept
+bucket_of(uint64 hash) noexcept
 {
-	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
-										   sizeof(SharedKey), attached_root->seed);
-
 	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
 }
 
 /* Call visit(number, entry) for each live entry of this key. */
 template <typename Visit>
 inline void
-visit_key(Oid database, Key key, Visit visit)
+visit_key(const SharedKey &key, uint64 hash, Visit visit)
 {
 	NameEntry  *entry;
 
-	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
+	for (int i = *bucket_of(hash); i != NO_ENTRY; i = entry->next_in_bucket)
 	{
 		entry = entry_of(i);
-		if (entry->is_of(database, key))
+		if (entry->is_of(key.database, key.key))
 			visit(i, entry);
 	}
 }

@@ -58,6 +58,7 @@ template <typename Rank>
 static KnownName *
 find_best(Oid database, Key key, const NameReference &used, Rank rank)
 {
+	SharedKey	shared_key = {key, database};
 	int			best = NO_ENTRY;
 	int			best_rank = 0;
 
@@ -68,7 +69,7 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 		entry_of(used.number)->is_of(database, key) && !entry_of(used.number)->is_label())
 		best = used.number;
 	else
-		visit_key(database, key, [&](int number, NameEntry *entry) {
+		visit_key(shared_key, hash_of(shared_key), [&](int number, NameEntry *entry) {
 			int			its_rank = rank(number, entry);
 
 			if (its_rank > best_rank)

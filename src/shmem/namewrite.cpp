@@ -94,9 +94,9 @@ pop(int *list) noexcept
 /* ---- The hash table ---- */
 
 static void
-add_to_bucket(int number) noexcept
+add_to_bucket(int number, uint64 hash) noexcept
 {
-	int		   *first = bucket_of(entry_of(number)->key);
+	int		   *first = bucket_of(hash);
 
 	entry_of(number)->next_in_bucket = *first;
 	*first = number;
@@ -105,7 +105,7 @@ add_to_bucket(int number) noexcept
 static void
 remove_from_bucket(int number) noexcept
 {
-	int		   *link = bucket_of(entry_of(number)->key);
+	int		   *link = bucket_of(hash_of(entry_of(number)->key));
 
 	while (*link != number)
 		link = &entry_of(*link)->next_in_bucket;
@@ -122,7 +122,7 @@ static void
 add_chunk()
 {
 	int			first = name_table->entry_count;
-	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
+	dsa_pointer place = dsa_allocate(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
 
 	name_chunks[known_chunks] = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
 	name_table->chunks[known_chunks++] = place;
@@ -131,6 +131,8 @@ add_chunk()
 	for (int i = name_table->entry_count - 1; i >= first; i--)
 	{
 		pg_atomic_init_u64(&entry_of(i)->state, ONE_GENERATION);
+		entry_of(i)->is_live = false;
+		entry_of(i)->key = SharedKey{};
 		entry_of(i)->long_text = InvalidDsaPointer;
 		push(&name_table->free, i);
 	}
@@ -142,7 +144,7 @@ add_chunk()
 	for (int i = 0; i < name_table->bucket_count; i++)
 	{
 		if (entry_of(i)->is_live)
-			add_to_bucket(i);
+			add_to_bucket(i, hash_of(entry_of(i)->key));
 	}
 }
 
@@ -153,7 +155,8 @@ make_table(SharedRoot *root, void *place)
 
 	LWLockInitialize(&made->lock, root->names_tranche);
 	made->free = made->sums = NO_ENTRY;
-	pg_atomic_init_u32(&made->hand, 0);
+	for (pg_atomic_uint32 *number : {&made->hand, &made->allowed})
+		pg_atomic_init_u32(number, 0);
 	for (pg_atomic_uint64 *counter : {&made->evicted, &made->not_stored, &made->collisions})
 		pg_atomic_init_u64(counter, 0);
 }
@@ -189,8 +192,12 @@ static int	my_allowance = MODEST - 1;
 static void
 allow(int pins) noexcept
 {
+	volatile int *published = &name_table->pins[MyProc - ProcGlobal->allProcs];
+	int			before = *published;
+
 	my_allowance = Max(pins, MODEST - 1);
-	name_table->pins[MyProc - ProcGlobal->allProcs] = my_allowance < MODEST ? 0 : my_allowance;
+	*published = my_allowance < MODEST ? 0 : my_allowance;
+	pg_atomic_fetch_add_u32(&name_table->allowed, *published - before);
 }
 
 static void
@@ -206,7 +213,8 @@ count_pin(int change) noexcept
 /*
  * May this session pin one more name?  The sessions of a login role may pin as many as three
  * quarters of advisory_ext.max_names together.  A session says how many it wants before it looks
- * what the others have, so that of two at least one sees the other.
+ * what the others have, so that of two at least one sees the other.  It need not look at each as
+ * long as the sessions of all roles have no more together.
  */
 static bool
 is_within_share() noexcept
@@ -215,10 +223,12 @@ is_within_share() noexcept
 		return true;
 
 	int			before = my_allowance;
-	int64		room = setting::max_names * INT64CONST(3) / 4 - before;
+	int64		most = setting::max_names * INT64CONST(3) / 4;
+	int64		room = most - before;
 
 	allow(before + MODEST);
-	pg_memory_barrier();
+	if (pg_atomic_read_u32(&name_table->allowed) <= most)
+		return true;
 	for (int i = 0; i < proc_count(); i++)
 	{
 		const PGPROC *other = &ProcGlobal->allProcs[i];
@@ -458,24 +468,41 @@ make_room(Walk *walk)
 
 /* ---- Registering ---- */
 
+namespace
+{
+
+struct NewName
+{
+	GivenName	given;
+	Oid			role;
+	SharedKey	key;
+	uint64		hash;			/* of the key */
+
+	size_t		bytes() const noexcept
+	{
+		return given.ns.size() + given.name.size();
+	}
+};
+
+}								/* anonymous namespace */
+
 /*
  * Add a name, and return its entry.  There is a free entry, or one can be allocated.  May ereport,
  * and then nothing has changed.
  */
 static int
-add_name(const GivenName &name, Oid role)
+add_name(const NewName &name)
 {
-	size_t		bytes = name.ns.size() + name.name.size();
 	dsa_pointer text = InvalidDsaPointer;
 	int			number;
 
 	if (name_table->free == NO_ENTRY)
 		add_chunk();
-	if (bytes > NAME_INLINE_BYTES)
-		text = dsa_allocate(shared_area, bytes);
+	if (name.bytes() > NAME_INLINE_BYTES)
+		text = dsa_allocate(shared_area, name.bytes());
 	number = pop(&name_table->free);
-	fill_entry(number, MyDatabaseId, name, role, text);
-	add_to_bucket(number);
+	fill_entry(number, MyDatabaseId, name.given, name.role, text);
+	add_to_bucket(number, name.hash);
 	entry_of(number)->is_live = true;
 	name_table->live_count++;
 	return number;
@@ -486,17 +513,18 @@ add_name(const GivenName &name, Oid role)
  * if it is shared, and then only a name that is there is found.
  */
 static Registration
-register_locked(const GivenName &name, Oid role, int room)
+register_locked(const NewName &name, int room)
 {
 	Registration result = {};
 	int			number = NO_ENTRY;
 	int			key_name = NO_ENTRY;
 	int			old_label = NO_ENTRY;
 	int			count = 0;
+	bool		is_label = name.given.ns.empty();
 
-	visit_key(MyDatabaseId, name.key, [&](int its_number, NameEntry *entry) {
+	visit_key(name.key, name.hash, [&](int its_number, NameEntry *entry) {
 		count++;
-		if (entry->ns() == name.ns && entry->name() == name.name)
+		if (entry->ns() == name.given.ns && entry->name() == name.given.name)
 			number = its_number;
 		else if (entry->counts())
 			result.has_other = true;
@@ -505,23 +533,23 @@ register_locked(const GivenName &name, Oid role, int room)
 		if (!entry->is_label())
 			key_name = its_number;
 	});
-	result.is_outranked = name.ns.empty() && key_name != NO_ENTRY;
+	result.is_outranked = is_label && key_name != NO_ENTRY;
 	if (result.is_outranked)
 		number = key_name;
 	else if (number != NO_ENTRY)
-		entry_of(number)->add_role(role);
+		entry_of(number)->add_role(name.role);
 	if (number != NO_ENTRY)
 		entry_of(number)->is_used = true;
 	else if (room > 0)
 	{
-		result.has_other |= old_label != NO_ENTRY && !name.ns.empty();
+		result.has_other |= old_label != NO_ENTRY && !is_label;
 		/* One of too many labels makes room. */
 		if (count >= NAMES_PER_KEY && old_label != NO_ENTRY)
 			evict(reference_to(old_label));
-		else if (count >= NAMES_PER_KEY && name.ns.empty())
+		else if (count >= NAMES_PER_KEY && is_label)
 			return result;
 		if (name_table->live_count < room)
-			number = add_name(name, role);
+			number = add_name(name);
 	}
 	if (number != NO_ENTRY)
 		result.reference = pin_entry(number);
@@ -530,15 +558,15 @@ register_locked(const GivenName &name, Oid role, int room)
 
 /* Returns false if there is no memory for the name. */
 static bool
-register_exclusively(const GivenName &name, Oid role, int room, Registration *result)
+register_exclusively(const NewName &name, int room, Registration *result)
 {
 	auto		try_now = [&]() {
-		*result = register_locked(name, role, room);
+		*result = register_locked(name, room);
 		unlock_names();
 	};
 
 	lock_names(LW_EXCLUSIVE);
-	if (name.ns.size() + name.name.size() <= NAME_INLINE_BYTES && name_table->free != NO_ENTRY)
+	if (name.bytes() <= NAME_INLINE_BYTES && name_table->free != NO_ENTRY)
 	{
 		try_now();
 		return true;
@@ -561,12 +589,15 @@ name_register(const GivenName &name, Oid role)
 		return result;
 	if (is_within_share())
 	{
+		SharedKey	key = {name.key, MyDatabaseId};
+		NewName		wanted = {name, role, key, hash_of(key)};
+
 		lock_names(LW_SHARED);
-		result = register_locked(name, role, 0);
+		result = register_locked(wanted, 0);
 		unlock_names();
 		/* Another session may take the room that this one has made. */
 		while (result.reference.generation == 0 && (room = make_room(&walk)) > 0 &&
-			   register_exclusively(name, role, room, &result) && name_table->live_count >= room)
+			   register_exclusively(wanted, room, &result) && name_table->live_count >= room)
 			;
 	}
 	if (result.reference.generation == 0)
