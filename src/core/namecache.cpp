@@ -93,22 +93,21 @@ text_chain(uint64 hash) noexcept
 	return &bucket_of(hash)->by_text;
 }
 
+template <CachedName *CachedName::*next>
 static void
-add_to_key_chain(CachedName *name) noexcept
+add_to_chain(CachedName **first, CachedName *name) noexcept
 {
-	CachedName **first = key_chain(name->key, name->role);
-
-	name->next_by_key = *first;
+	name->*next = *first;
 	*first = name;
 }
 
+/* The entries of names that can be found by their text are in a second chain. */
 static void
-add_to_text_chain(CachedName *name) noexcept
+add_to_chains(CachedName *name) noexcept
 {
-	CachedName **first = text_chain(name->hash);
-
-	name->next_by_text = *first;
-	*first = name;
+	add_to_chain<&CachedName::next_by_key>(key_chain(name->key, name->role), name);
+	if (name->hash != 0)
+		add_to_chain<&CachedName::next_by_text>(text_chain(name->hash), name);
 }
 
 /* Give up the text of an entry that gets another one, or is dropped. */
@@ -172,9 +171,7 @@ add_buckets()
 		for (CachedName *name = old[i].by_key; name != nullptr; name = next)
 		{
 			next = name->next_by_key;
-			add_to_key_chain(name);
-			if (name->hash != 0)
-				add_to_text_chain(name);
+			add_to_chains(name);
 		}
 	}
 	if (old != nullptr)
@@ -212,38 +209,29 @@ add_entry(Key key, Oid role)
 	dropped = name->next_by_key;
 	*name = CachedName{key, role};
 	name->version = version;
-	add_to_key_chain(name);
+	add_to_chains(name);
 	entry_count++;
 	return name;
 }
 
-/* Can an entry with this name be found by it? */
-static bool
-is_hashed(std::string_view ns, std::string_view name) noexcept
+/* By which an entry is found; 0 if the texts are too long for that. */
+static uint64
+hash_of_name(Oid role, std::string_view ns, std::string_view name) noexcept
 {
-	return ns.size() <= HASHED_BYTES && name.size() <= HASHED_BYTES;
-}
-
-static CachedName *
-find_by_text(Oid role, std::string_view ns, std::string_view name) noexcept
-{
-	if (buckets == nullptr || !is_hashed(ns, name))
-		return nullptr;
-
-	uint64		hash = hash_of_texts(role, ns, name);
-	CachedName *found = *text_chain(hash);
-
-	while (found != nullptr && !(found->hash == hash && found->role == role &&
-								 name_of(found) == name && namespace_of(found) == ns))
-		found = found->next_by_text;
-	return found;
+	return ns.size() <= HASHED_BYTES && name.size() <= HASHED_BYTES
+		? hash_of_texts(role, ns, name) : 0;
 }
 
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
-	CachedName *found = find_by_text(GetUserId(), ns, name);
+	Oid			role = GetUserId();
+	uint64		hash = hash_of_name(role, ns, name);
+	CachedName *found = buckets != nullptr ? *text_chain(hash) : nullptr;
 
+	while (found != nullptr && !(found->hash == hash && found->role == role &&
+								 name_of(found) == name && namespace_of(found) == ns))
+		found = found->next_by_text;
 	if (found != nullptr)
 		return LockName{found->key, ns, name, found, found->version};
 	return LockName{key_of(ns, name), ns, name};
@@ -287,12 +275,9 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->ns_hash = is_ns_cut ? hash_of_namespace(name.ns) : 0;
 	entry->state = NameState::unstored;
 	entry->reference = NameReference{};
-	entry->hash = 0;
-	if (name.by_name() && !is_cut && is_hashed(ns, text))
-	{
-		entry->hash = hash_of_texts(entry->role, ns, text);
-		add_to_text_chain(entry);
-	}
+	entry->hash = name.by_name() && !is_cut ? hash_of_name(entry->role, ns, text) : 0;
+	if (entry->hash != 0)
+		add_to_chain<&CachedName::next_by_text>(text_chain(entry->hash), entry);
 }
 
 /* ---- The name table ---- */

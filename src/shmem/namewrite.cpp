@@ -355,7 +355,7 @@ add_to_sums(int number) noexcept
 		push(&name_table->free, number);
 }
 
-/* Evict this name, unless it was pinned or evicted meanwhile. */
+/* Evict this name, unless it was pinned or evicted meanwhile.  The lock must be exclusive. */
 static bool
 evict(const NameReference &name) noexcept
 {
