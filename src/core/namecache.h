@@ -6,8 +6,8 @@
  * when the name is used again.  It also refers to the entry of the name table, so that a name that
  * is registered already is found without a lock.
  *
- * An entry is in use while this session asks for the lock (NameHandle), and while it holds the lock.
- * As long as it is, its name is pinned in the name table.
+ * An entry is in use while this session asks for the lock (see NameHandle), and while it holds the
+ * lock.  As long as it is, its name is pinned in the name table.
  */
 #pragma once
 

@@ -13,16 +13,16 @@
  * generation in the same atomic step that checks that there are no pins.  So either the pin or the
  * eviction comes first.
  *
- * Eviction is a clock, as for the server's buffers.  The entries are a circle, and a hand goes round
- * when a new name finds the table full.  It passes over what is free or pinned.  It clears the mark
- * of what was used since it passed there.  It evicts what has no mark, unless the lock has a holder
- * without a pin: a prepared transaction, or a session that took it through the built-in functions.
- * That is a question to the lock manager, which is asked while the table is not locked.  So the hand
- * first only chooses, and the name is evicted later, if nobody has pinned it meanwhile.
+ * Eviction is a clock, as for the server's buffers.  The entries are a circle, and a hand goes
+ * round when a new name finds the table full.  It passes over what is free or pinned.  It clears
+ * the mark of what was used since it passed there.  It evicts what has no mark, unless the lock has
+ * a holder without a pin: a prepared transaction, or a session that took it through the built-in
+ * functions.  That is a question to the lock manager, which is asked while the table is not locked.
+ * So the hand first only chooses, and the name is evicted later, if nobody has pinned it meanwhile.
  *
  * A pin moves nothing, so to lock and unlock a known name changes no list.  The steps of the hand
- * for one new name are limited.  In the long run it passes only a few: a mark that it clears was set
- * by a use, and a login role cannot pin more than its share of the table.
+ * for one new name are limited.  In the long run it passes only a few: a mark that it clears was
+ * set by a use, and a login role cannot pin more than its share of the table.
  *
  * The hash table is inside the entries.  A dshash allocates memory for each key and can raise an
  * error there, so that each new name would need a subtransaction, and it has no way to pin a known
@@ -306,8 +306,8 @@ fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointe
 }
 
 /*
- * The sums of this namespace in this database; null if there are none.  Labels have theirs without a
- * namespace, and so have namespaces for which there are too many others: then *count is that number.
+ * The sums of this namespace in this database; null if there are none, and then *count is how many
+ * others there are.
  */
 static NameEntry *
 find_sums(Oid database, std::string_view ns, int *count) noexcept
@@ -323,8 +323,8 @@ find_sums(Oid database, std::string_view ns, int *count) noexcept
 
 /*
  * An entry is live no longer.  Its statistics are added to the sums of its namespace.  If there are
- * none it becomes these itself, with an empty name.  What has no place beside MOST_SUMS others goes
- * to the sums without a namespace, and these have twice as many places.
+ * none it becomes these itself, with an empty name.  Labels have theirs without a namespace, and
+ * so has what finds no place beside MOST_SUMS others; for these there are twice as many places.
  */
 static void
 add_to_sums(int number) noexcept
