@@ -26,6 +26,7 @@ digest(std::string_view text)
 	 * as long as the digest.
 	 */
 	static const EVP_MD *algorithm = nullptr;
+	static EVP_MD_CTX *context = nullptr;
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
 	if (algorithm == nullptr)
@@ -33,8 +34,12 @@ digest(std::string_view text)
 #else
 	algorithm = EVP_sha256();
 #endif
-	if (algorithm == nullptr ||
-		EVP_Digest(text.data(), text.size(), sha256, nullptr, algorithm, nullptr) != 1)
+	if (context == nullptr)
+		context = EVP_MD_CTX_new();
+	if (algorithm == nullptr || context == nullptr ||
+		EVP_DigestInit_ex(context, algorithm, nullptr) != 1 ||
+		EVP_DigestUpdate(context, text.data(), text.size()) != 1 ||
+		EVP_DigestFinal_ex(context, sha256, nullptr) != 1)
 		elog(ERROR, "could not compute SHA-256");
 #else
 	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);

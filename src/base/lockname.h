@@ -24,9 +24,10 @@ struct LockName
 	std::string_view name;		/* by key: the label; data() is null if none */
 	/*
 	 * What core/namecache knew about it when this was made; null if nothing.  Only name_ask() may
-	 * follow it, because the entry can have another name by now.
+	 * follow it, because the entry can have another name, and another version, by now.
 	 */
 	struct CachedName *cached = nullptr;
+	uint32		version = 0;	/* of that name, which changes with it */
 
 	bool		by_name() const noexcept
 	{

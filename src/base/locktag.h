@@ -68,7 +68,7 @@ make_hash_table(const char *name, long size, MemoryContext context = CurrentMemo
 	return hash_create(name, size, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Called from _PG_init: chooses the seed. */
+/* Called from _PG_init: chooses the seed, and the secrets of texthash.h. */
 void		hash_seed_init();
 
 enum class Mode

@@ -96,7 +96,7 @@ upgrade_hint(const Attempt &attempt)
 
 static const WaitRoutine LOCK_ROUTINE = {
 	try_lock_now, wait_for_lock, has_lock_survived, give_up_holds, describe_lock,
-	nullptr, is_only_holder, add_lock, upgrade_hint, false};
+	nullptr, is_only_holder, add_lock, upgrade_hint};
 
 /* ---- Asking ---- */
 
@@ -219,7 +219,7 @@ take(HoldAttempt *attempt, Timeout timeout)
 		count_event(attempt->name, attempt->wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(*attempt, "and timed out");
 	}
-	name_end_asking();
+	name_end(attempt->name);
 	return outcome;
 }
 

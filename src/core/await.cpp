@@ -21,7 +21,6 @@
 
 #include "core/await.h"
 #include "core/notavailable.h"
-#include "core/namecache.h"
 #include "core/held.h"
 #include "server/locktable.h"
 
@@ -83,14 +82,14 @@ forget_snapshots()
 	portal->holdSnapshot = nullptr;
 }
 
-void
+NameHandle
 release_snapshots(const LockName &name, const char *procedure)
 {
+	/* It may read catalogs, which takes a snapshot.  The wait finds the name registered. */
+	NameHandle	asked = name_ask(name);
 	VirtualTransactionId id = my_vxid();
 	LOCKTAG		tag;
 
-	/* It may read catalogs, which takes a snapshot.  The wait finds the name registered. */
-	name_ask(name);
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
@@ -124,16 +123,18 @@ release_snapshots(const LockName &name, const char *procedure)
 							 "The transaction has locked tables, and another session waits for its "
 							 "end.",
 							 "Make the CALL the first statement of the transaction.");
+	return asked;
 }
 
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
+	NameHandle	asked = release_snapshots(request.name, procedure);
 	int			slot = NO_SLOT;
 	Outcome		outcome;
 
-	release_snapshots(request.name, procedure);
 	outcome = without_vxid_lock([&]() { return lock_take(request, timeout, &slot); });
+	name_end(asked);
 	PG_TRY();
 	{
 		EnsurePortalSnapshotExists();
@@ -158,9 +159,13 @@ await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 		TransactionIdIsValid(GetTopTransactionIdIfAny()) || !only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
-	name_ask(request.name);
+	NameHandle	asked = name_ask(request.name);
+	Outcome		outcome;
+
 	forget_snapshots();
-	return without_vxid_lock([&]() { return lock_take(request, timeout, slot); });
+	outcome = without_vxid_lock([&]() { return lock_take(request, timeout, slot); });
+	name_end(asked);
+	return outcome;
 }
 
 void

@@ -9,17 +9,18 @@
 #pragma once
 
 #include "core/acquire.h"
+#include "core/namecache.h"
 #include "server/vxidlock.h"
 
 namespace advisory
 {
 
 /*
- * Before a wait for the lock of this name: register the name, and unset the session's xmin, or
- * raise 25001 if that is impossible here.  procedure is the name for messages.
+ * Before a wait for the lock of this name: ask for the name, and unset the session's xmin, or raise
+ * 25001 if that is impossible here.  procedure is the name for messages.  name_end() and
  * EnsurePortalSnapshotExists() must follow the wait.
  */
-void		release_snapshots(const LockName &name, const char *procedure);
+NameHandle	release_snapshots(const LockName &name, const char *procedure);
 
 /* Run take(), which may wait; asleep, this transaction does not hold its virtual-XID lock. */
 template <typename Take>

@@ -201,8 +201,6 @@ bounded_wait(Attempt *attempt, Timeout timeout)
 			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
 	}
 	attempt->wait_end = GetCurrentTimestamp();
-	if (routine.runs_sql)
-		attempt->name = name_ask(given);
 	if (NameStats *stats = stats_of_name(attempt->name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	if (error != nullptr)

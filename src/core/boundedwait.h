@@ -23,7 +23,7 @@ struct Attempt
 {
 	const WaitRoutine &routine;
 	const LockName &given;
-	CachedName *name = nullptr;
+	NameHandle	name;			/* from name_ask() to name_end() */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
 	bool		in_subtransaction = false;	/* it waited in one */
@@ -89,9 +89,6 @@ struct WaitRoutine
 
 	/* How to avoid the deadlock that ended the wait; null if there is nothing to say.  palloc'd. */
 	char	   *(*deadlock_hint) (const Attempt &attempt);
-
-	/* The wait runs SQL, which may call functions that ask for other names. */
-	bool		runs_sql;
 };
 
 /*

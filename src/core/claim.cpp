@@ -140,9 +140,12 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 	}, [&]() {
 		in_subtransaction([&]() {
 			/* Views show that a session which waits for another transaction waits for this name. */
-			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
+			NameHandle	asked = name_ask(name);
+
+			with_published_wait(lock_tag(MyDatabaseId, name.key), asked->used(), [&]() {
 				is_changed = run_own_statement(statement, arguments) > 0;
 			});
+			name_end(asked);
 			return is_changed;
 		});
 	});

@@ -143,7 +143,7 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			name_end_asking();
+			name_end_all(0);
 			withdraw_wait();
 			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
 			if (!held_has_any(HoldState::session) || calls_after_transaction)
@@ -169,7 +169,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		name_end_asking(level);
+		name_end_all(level);
 		aborted_level = level;
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)

@@ -292,8 +292,10 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 static bool
 skip(const Job &job, int code, const char *why, const char *detail)
 {
-	count_event(name_ask(job.request.name), Event::skipped);
-	name_end_asking();
+	NameHandle	asked = name_ask(job.request.name);
+
+	count_event(asked, Event::skipped);
+	name_end(asked);
 	ereport(NOTICE,
 			(errcode(code),
 			 errmsg("command was not run because %s", why),

@@ -279,7 +279,7 @@ static const WaitRoutine LEASE_ROUTINE = {
 	[](Attempt *) { return false; },
 	[](Attempt *) {},
 	[](const Attempt &, const char *name) { return psprintf("lease \"%s\"", name); },
-	nullptr, nullptr, nullptr, nullptr, true};
+	nullptr, nullptr, nullptr, nullptr};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)
@@ -305,9 +305,6 @@ lease_take(Lease *lease, Timeout timeout)
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(&attempt, timeout);
-
-	/* The statements may have called functions that asked for other names. */
-	attempt.name = name_ask(lease->name);
 	if (outcome == Outcome::granted)
 	{
 		at_end(attempt.name, false);
@@ -320,7 +317,7 @@ lease_take(Lease *lease, Timeout timeout)
 		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(attempt, "and timed out");
 	}
-	name_end_asking();
+	name_end(attempt.name);
 	return outcome;
 }
 
@@ -376,7 +373,7 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 	bool		is_found = false;
 	bool		was_held = compat::lock_held_by_me(&tag, mode);
 	LeaseRow	lease;
-	CachedName *cached;
+	NameHandle	asked;
 
 	keeping_locks_if([&]() {
 		is_found = find_lease(name.key, token, of_any_role, &lease);
@@ -384,17 +381,16 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 	});
 	if (!is_found)
 		return false;
-	cached = name_ask(name);
+	asked = name_ask(name);
 	is_found = keeping_locks_if([&]() {
 		if (!lock_lease(name.key, mode, true))
-			wait_for_others(name, mode, cached);
+			wait_for_others(name, mode, asked);
 		if (!was_held)
-			at_end(cached, false);
-		/* The statements of use() may call functions that ask for other names. */
-		return use(&lease, cached, false) ||
-			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, name_ask(name), true));
+			at_end(asked, false);
+		return use(&lease, asked, false) ||
+			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, asked, true));
 	});
-	name_end_asking();
+	name_end(asked);
 	return is_found;
 }
 

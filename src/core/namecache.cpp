@@ -2,15 +2,17 @@
  * core/namecache.cpp
  *		The name cache: the names that this session has used.
  *
- * One hash table finds entries by key and role, and also by role, namespace and name unless these
- * are very long.  When there are many entries, all that are not in use are dropped at once.  Their
- * memory stays and is used for new ones, so that LockName.cached always points to some entry.
+ * A hash table finds entries by key and role, and those with a name also by role, namespace and
+ * name, unless these are very long.  It consists of chains through the entries, so an entry that
+ * there is memory for can be added without an error.  When there are many entries, all that are not
+ * in use are dropped at once.  Their memory stays and is used for new ones, so that LockName.cached
+ * always points to some entry.
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "base/encoding.h"
 #include "base/guc.h"
+#include "base/texthash.h"
 #include "core/namecache.h"
 
 namespace advisory
@@ -20,54 +22,30 @@ namespace advisory
 static constexpr int MIN_KEPT_NAMES = 256;
 static constexpr int MAX_KEPT_NAMES = 16384;
 
+static constexpr int FIRST_BUCKET_BITS = 8;
+
 namespace
 {
 
-struct HashedName
+struct Request
 {
-	uint64		hash;			/* only the entry tells whether what was hashed is equal */
 	CachedName *name;
-	char		status;
+	int			nest_level;		/* of the (sub)transaction that it began in */
 };
 
-#define SH_PREFIX names
-#define SH_ELEMENT_TYPE HashedName
-#define SH_KEY_TYPE uint64
-#define SH_KEY hash
-#define SH_HASH_KEY(table, wanted) static_cast<uint32>(wanted)
-#define SH_EQUAL(table, a, b) ((a) == (b))
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
-uint64
-hash_text(std::string_view text, uint64 seed) noexcept
+/* The first entries of two chains. */
+struct Bucket
 {
-	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
-							   static_cast<int>(text.size()), seed);
-}
-
-uint64
-hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
-{
-	return hash_text(name, hash_text(ns, hash_seed ^ role));
-}
-
-uint64
-hash_key(Key key, Oid role) noexcept
-{
-	return hash_bytes_extended(reinterpret_cast<unsigned char *>(&key), sizeof(key),
-							   hash_seed + role);
-}
+	CachedName *by_key;
+	CachedName *by_text;
+};
 
 }								/* anonymous namespace */
 
-/* Either both are null, or neither is. */
 static MemoryContext cache_context = nullptr;
-static names_hash *names = nullptr;
+static Bucket *buckets = nullptr;
+static int	bucket_bits = 0;	/* their number is two to the power of this */
 
-static CachedName *all_entries = nullptr;
 static CachedName *dropped = nullptr;
 static int	entry_count = 0;
 
@@ -75,11 +53,13 @@ static int	entry_count = 0;
 static int	drop_at = MIN_KEPT_NAMES;
 
 /*
- * The entry of the lock that this session is asking for, and the nesting level of the
- * (sub)transaction; or null.
+ * The requests that are under way, the oldest first: usually one.  More come from statements that
+ * run while the session waits.  They are not in the frames of the callers, because an error unwinds
+ * these before the (sub)transaction ends.
  */
-static CachedName *asked = nullptr;
-static int	asked_level = 0;
+static Request *requests = nullptr;
+static int	request_count = 0;
+static int	most_requests = 0;	/* that there is memory for */
 
 /* ---- Entries ---- */
 
@@ -95,13 +75,56 @@ name_of(const CachedName *name) noexcept
 	return std::string_view(name->name(), name->name_length);
 }
 
+static Bucket *
+bucket_of(uint64 hash) noexcept
+{
+	return &buckets[hash >> (64 - bucket_bits)];
+}
+
+static CachedName **
+key_chain(Key key, Oid role) noexcept
+{
+	return &bucket_of(static_cast<uint64>(hash_of_key(key.value, role)) << 32)->by_key;
+}
+
+static CachedName **
+text_chain(uint64 hash) noexcept
+{
+	return &bucket_of(hash)->by_text;
+}
+
+template <CachedName *CachedName::*next>
+static void
+add_to_chain(CachedName **first, CachedName *name) noexcept
+{
+	name->*next = *first;
+	*first = name;
+}
+
+/* The entries of names that can be found by their text are in a second chain. */
+static void
+add_to_chains(CachedName *name) noexcept
+{
+	add_to_chain<&CachedName::next_by_key>(key_chain(name->key, name->role), name);
+	if (name->hash != 0)
+		add_to_chain<&CachedName::next_by_text>(text_chain(name->hash), name);
+}
+
 /* Give up the text of an entry that gets another one, or is dropped. */
 static void
 give_up_text(CachedName *name) noexcept
 {
+	name->version++;
 	if (name->has_pin())
 		name_unpin(name->reference);
-	names_delete(names, name->hash);
+	if (name->hash != 0)
+	{
+		CachedName **link = text_chain(name->hash);
+
+		while (*link != name)
+			link = &(*link)->next_by_text;
+		*link = name->next_by_text;
+	}
 	if (name->has_text())
 		pfree(name->text);
 }
@@ -109,82 +132,117 @@ give_up_text(CachedName *name) noexcept
 static void
 drop_unused() noexcept
 {
-	for (CachedName **link = &all_entries; *link != nullptr;)
+	for (int i = 0; i < 1 << bucket_bits; i++)
 	{
-		CachedName *name = *link;
-
-		if (name->uses > 0 || name->to_log > 0)
+		for (CachedName **link = &buckets[i].by_key; *link != nullptr;)
 		{
-			link = &name->next;
-			continue;
+			CachedName *name = *link;
+
+			if (name->uses > 0 || name->to_log > 0)
+			{
+				link = &name->next_by_key;
+				continue;
+			}
+			*link = name->next_by_key;
+			give_up_text(name);
+			name->next_by_key = dropped;
+			dropped = name;
+			entry_count--;
 		}
-		*link = name->next;
-		give_up_text(name);
-		names_delete(names, hash_key(name->key, name->role));
-		*name = CachedName{};
-		name->next = dropped;
-		dropped = name;
-		entry_count--;
 	}
 	drop_at = Max(2 * entry_count, Min(Max(setting::max_names, MIN_KEPT_NAMES), MAX_KEPT_NAMES));
 }
 
-static CachedName *
-look_up(uint64 hash) noexcept
+/* Twice as many buckets, or the first ones.  May ereport, and then nothing has changed. */
+static void
+add_buckets()
 {
-	HashedName *found = names != nullptr ? names_lookup(names, hash) : nullptr;
+	Bucket	   *old = buckets;
+	int			old_count = old != nullptr ? 1 << bucket_bits : 0;
+	int			bits = old != nullptr ? bucket_bits + 1 : FIRST_BUCKET_BITS;
 
-	return found != nullptr ? found->name : nullptr;
+	buckets = static_cast<Bucket *>(MemoryContextAllocExtended(
+		cache_context, sizeof(Bucket) << bits, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+	bucket_bits = bits;
+	for (int i = 0; i < old_count; i++)
+	{
+		CachedName *next;
+
+		for (CachedName *name = old[i].by_key; name != nullptr; name = next)
+		{
+			next = name->next_by_key;
+			add_to_chains(name);
+		}
+	}
+	if (old != nullptr)
+		pfree(old);
 }
 
 static CachedName *
 find_by_key(Key key, Oid role) noexcept
 {
-	CachedName *found = look_up(hash_key(key, role));
+	CachedName *found = buckets != nullptr ? *key_chain(key, role) : nullptr;
 
-	return found != nullptr && found->key == key && found->role == role ? found : nullptr;
+	while (found != nullptr && !(found->key == key && found->role == role))
+		found = found->next_by_key;
+	return found;
 }
 
+/* May ereport (out of memory). */
 static CachedName *
 add_entry(Key key, Oid role)
 {
-	bool		found;
-
-	if (names == nullptr)
-	{
-		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names",
-													  ALLOCSET_DEFAULT_SIZES);
-
-		names = names_create(context, MIN_KEPT_NAMES, nullptr);
-		cache_context = context;
-	}
+	if (cache_context == nullptr)
+		cache_context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names",
+											  ALLOCSET_DEFAULT_SIZES);
 	if (entry_count >= drop_at)
 		drop_unused();
+	if (buckets == nullptr || entry_count >= 1 << bucket_bits)
+		add_buckets();
 	if (dropped == nullptr)
 		dropped = static_cast<CachedName *>(
 			MemoryContextAllocZero(cache_context, sizeof(CachedName)));
 
 	CachedName *name = dropped;
+	uint32		version = name->version + 1;
 
-	compat::simplehash_insert(names, names_insert, hash_key(key, role), &found)->name = name;
-	dropped = name->next;
+	dropped = name->next_by_key;
 	*name = CachedName{key, role};
-	name->next = all_entries;
-	all_entries = name;
+	name->version = version;
+	add_to_chains(name);
 	entry_count++;
 	return name;
+}
+
+/* By which an entry is found; 0 if the texts are too long for that. */
+static uint64
+hash_of_name(Oid role, std::string_view ns, std::string_view name) noexcept
+{
+	return ns.size() <= HASHED_BYTES && name.size() <= HASHED_BYTES
+		? hash_of_texts(role, ns, name) : 0;
 }
 
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	Oid			role = GetUserId();
-	CachedName *found = look_up(hash_full_name(role, ns, name));
+	uint64		hash = hash_of_name(role, ns, name);
+	CachedName *found = buckets != nullptr ? *text_chain(hash) : nullptr;
 
-	if (found != nullptr && found->role == role && name_of(found) == name &&
-		namespace_of(found) == ns)
-		return LockName{found->key, ns, name, found};
+	while (found != nullptr && !(found->hash == hash && found->role == role &&
+								 name_of(found) == name && namespace_of(found) == ns))
+		found = found->next_by_text;
+	if (found != nullptr)
+		return LockName{found->key, ns, name, found, found->version};
 	return LockName{key_of(ns, name), ns, name};
+}
+
+/* With it, two long namespaces that are cut to the same text can be told apart. */
+static uint64
+hash_of_namespace(std::string_view ns) noexcept
+{
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(ns.data()),
+							   static_cast<int>(ns.size()), hash_seed);
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -204,8 +262,8 @@ rename_entry(CachedName *entry, const LockName &name)
 	std::string_view text = shown_part(name.name);
 	auto	   *copy = static_cast<char *>(
 		MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
-	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
-	bool		found;
+	bool		is_ns_cut = ns.data() != name.ns.data();
+	bool		is_cut = is_ns_cut || text.data() != name.name.data();
 
 	give_up_text(entry);
 	if (!ns.empty())
@@ -214,12 +272,12 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->text = copy;
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
-	entry->ns_hash = hash_text(name.ns, hash_seed);
+	entry->ns_hash = is_ns_cut ? hash_of_namespace(name.ns) : 0;
 	entry->state = NameState::unstored;
 	entry->reference = NameReference{};
-	entry->hash = is_cut ? 0 : hash_full_name(entry->role, ns, text);
-	if (name.by_name() && !is_cut)
-		compat::simplehash_insert(names, names_insert, entry->hash, &found)->name = entry;
+	entry->hash = name.by_name() && !is_cut ? hash_of_name(entry->role, ns, text) : 0;
+	if (entry->hash != 0)
+		add_to_chain<&CachedName::next_by_text>(text_chain(entry->hash), entry);
 }
 
 /* ---- The name table ---- */
@@ -276,47 +334,77 @@ register_entry(CachedName *entry, const LockName &name)
 		report_collision(entry, name, *other);
 }
 
-CachedName *
+/* The entry is in use by one more request. */
+static NameHandle
+begin_request(CachedName *entry)
+{
+	if (request_count == most_requests)
+	{
+		int			most = Max(2 * most_requests, 4);
+		size_t		bytes = sizeof(Request) * most;
+
+		requests = static_cast<Request *>(requests == nullptr
+			? MemoryContextAlloc(cache_context, bytes) : repalloc(requests, bytes));
+		most_requests = most;
+	}
+	requests[request_count] = Request{entry, GetCurrentTransactionNestLevel()};
+	entry->uses++;
+	return NameHandle{entry, request_count++};
+}
+
+NameHandle
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
 	CachedName *entry = name.cached;
 
-	if (entry == nullptr || entry->role != role || !(entry->key == name.key))
+	if (entry == nullptr || entry->version != name.version || entry->role != role)
+	{
 		entry = find_by_key(name.key, role);
-	name_end_asking();
-	if (entry == nullptr)
-		entry = add_entry(name.key, role);
-	if (should_rename(entry, name))
-		rename_entry(entry, name);
-	asked = entry;
-	asked_level = GetCurrentTransactionNestLevel();
-	entry->uses++;
+		if (entry == nullptr)
+			entry = add_entry(name.key, role);
+		if (should_rename(entry, name))
+			rename_entry(entry, name);
+	}
+
+	NameHandle	request = begin_request(entry);
+
 	/* A label is registered anew, because the key may have got another name or label meanwhile. */
 	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) &&
 		name_pin(entry->reference))
 		entry->state = NameState::pinned;
 
 	if (!name.has_name() || setting::track == TRACK_NONE)
-		return entry;
+		return request;
 	if (!entry->has_pin())
 		register_entry(entry, name);
 	/* The lock is requested with a label, but this role also used its key by name. */
 	if (!name.by_name() && entry->by_name() && !entry->is_warned)
 		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true,
 							 NameReference{}, {entry->role}});
-	return entry;
+	return request;
+}
+
+/* The newest request is over. */
+static void
+end_request() noexcept
+{
+	name_release(requests[--request_count].name);
 }
 
 void
-name_end_asking(int nest_level) noexcept
+name_end(const NameHandle &request) noexcept
 {
-	CachedName *entry = asked;
+	/* Those that began later ended with an error that was caught. */
+	while (request_count > request.place)
+		end_request();
+}
 
-	if (entry == nullptr || asked_level < nest_level)
-		return;
-	asked = nullptr;
-	name_release(entry);
+void
+name_end_all(int nest_level) noexcept
+{
+	while (request_count > 0 && requests[request_count - 1].nest_level >= nest_level)
+		end_request();
 }
 
 void
@@ -340,8 +428,10 @@ name_remembered(Key key, bool has_label) noexcept
 bool
 name_is_in_namespace(const CachedName *name, std::string_view ns)
 {
-	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) &&
-		namespace_of(name) == shown_part(ns);
+	std::string_view shown = shown_part(ns);
+	uint64		ns_hash = shown.data() != ns.data() ? hash_of_namespace(ns) : 0;
+
+	return name->by_name() && name->ns_hash == ns_hash && namespace_of(name) == shown;
 }
 
 NameStats *

@@ -6,8 +6,8 @@
  * when the name is used again.  It also refers to the entry of the name table, so that a name that
  * is registered already is found without a lock.
  *
- * An entry is in use while this session asks for the lock, and while it holds the lock.  As long as
- * it is, its name is pinned in the name table.
+ * An entry is in use while this session asks for the lock (see NameHandle), and while it holds the
+ * lock.  As long as it is, its name is pinned in the name table.
  */
 #pragma once
 
@@ -35,13 +35,15 @@ struct CachedName
 	bool		is_warned;		/* the WARNING about another name of the key was raised */
 	uint16		ns_length;		/* of the text; 0 if it is a label */
 	NameReference reference;	/* to the entry that is or was pinned; else to none */
-	int			uses;			/* held locks, and the request for one; without any it has no pin */
+	int			uses;			/* held locks, and requests; without any it has no pin */
 	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
-	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
-	uint64		ns_hash;		/* of the whole namespace */
-	CachedName *next;			/* in the list of all, or of those that have been dropped */
+	uint32		version;		/* changes with the text, the key and the role */
+	uint64		hash;			/* of role, namespace and name, to find it by these; else 0 */
+	uint64		ns_hash;		/* of the whole namespace, if that was cut */
+	CachedName *next_by_key;	/* in the chain of its key, or of those that have been dropped */
+	CachedName *next_by_text;	/* in the chain of its hash */
 	struct Hold *hold;			/* that was granted last under this name, for core/held; or null */
 
 	bool		has_text() const noexcept
@@ -72,22 +74,44 @@ struct CachedName
 	}
 };
 
+/*
+ * A request for a lock under a name, from name_ask() to name_end().  It stands for the entry of the
+ * name, which is in use until then.
+ */
+struct NameHandle
+{
+	CachedName *name = nullptr;
+	int			place = 0;		/* how many requests were under way when it began */
+
+	operator CachedName *() const noexcept
+	{
+		return name;
+	}
+	CachedName *operator->() const noexcept
+	{
+		return name;
+	}
+};
+
 /* The lock that a namespace and a name stand for.  May ereport (22021). */
 LockName	named_lock(std::string_view ns, std::string_view name);
 
 /*
  * Call this before the current user asks for the lock under this name.  Registers the name, and
- * pins it until name_end_asking() or the end of the (sub)transaction.  A session asks for one lock
- * at a time.  Raises a WARNING, once per session and name, if the key also has another name.  May
- * ereport (out of memory).
+ * pins it until name_end(), or until an error ends the (sub)transaction.  A wait can run statements
+ * that ask for other names.  Raises a WARNING, once per session and name, if the key also has
+ * another name.  May ereport (out of memory).
  */
-CachedName *name_ask(const LockName &name);
+NameHandle	name_ask(const LockName &name);
+
+/* The request is over. */
+void		name_end(const NameHandle &request) noexcept;
 
 /*
- * The session no longer asks for the lock.  With a nest_level: only if it began to ask in a
- * (sub)transaction of this level or a deeper one.
+ * A transaction has ended, or a subtransaction has failed: so are all requests that began at its
+ * nesting level or a deeper one.
  */
-void		name_end_asking(int nest_level = 0) noexcept;
+void		name_end_all(int nest_level) noexcept;
 
 /* Count one less use of an entry. */
 void		name_release(CachedName *name) noexcept;

@@ -521,7 +521,7 @@ describe_slots(const Attempt &given, const char *name)
 
 const WaitRoutine SLOT_ROUTINE = {
 	try_slots_now, wait_for_slots, have_slots_survived, give_up_holds, describe_slots,
-	open_semaphore, nullptr, add_slots, nullptr, false};
+	open_semaphore, nullptr, add_slots, nullptr};
 
 /* ---- What this session has ---- */
 

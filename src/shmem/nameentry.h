@@ -17,24 +17,23 @@ constexpr int NAME_MAX_CHUNKS = 4096;
 constexpr int NAME_INLINE_BYTES = 88;
 constexpr int NO_ENTRY = -1;
 
-/* The state of an entry: the pins, whether it is parked, and in the upper half the generation. */
+/* The state of an entry: the number of pins, and in the upper half the generation. */
 constexpr int GENERATION_SHIFT = 32;
 constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
-constexpr uint64 IS_PARKED = UINT64CONST(1) << 31;
-constexpr uint64 PIN_MASK = IS_PARKED - 1;
+constexpr uint64 PIN_MASK = ONE_GENERATION - 1;
 
 /* The members that every call needs are in the first 64 bytes: up to the first of stats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;
 	bool		is_live;
-	volatile bool is_used;		/* used again since it was created, or since its last turn */
+	volatile bool is_used;		/* used again since it was created, or since the hand passed */
 	NameStats	stats;
 	SharedKey	key;
-	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
+	pg_atomic_uint32 roles[NAME_ROLES]; /* the first roles that gave it */
 	int			bucket;			/* the first entry of a bucket of the hash table, see bucket_of() */
 	int			next_in_bucket;
-	int			next;			/* in the list that it is in */
+	int			next;			/* of a free entry, or one with sums: the next of these */
 	int			ns_length;		/* 0: the label of a key */
 	int			name_length;
 	dsa_pointer long_text;		/* invalid if inline_text is enough */
@@ -61,28 +60,37 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	{
 		return std::string_view(text() + ns_length, name_length);
 	}
+	bool		is_pinned() noexcept
+	{
+		return (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
+	}
 	/* Is it a name, or a label that a holder or waiter of the lock gave? */
 	bool		counts() noexcept
 	{
-		return !is_label() || (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
+		return !is_label() || is_pinned();
 	}
 	/* Has this role given it, as far as that is remembered? */
-	bool		has_given(Oid role) const noexcept
+	bool		has_given(Oid role) noexcept
 	{
-		for (Oid known : roles)
+		for (pg_atomic_uint32 &known : roles)
 		{
-			if (known == role && OidIsValid(role))
+			if (pg_atomic_read_u32(&known) == role && OidIsValid(role))
 				return true;
 		}
 		return false;
 	}
-};
+	/* Remember that this role has given it, too, if there is room.  A shared lock is enough. */
+	void		add_role(Oid role) noexcept
+	{
+		for (pg_atomic_uint32 &known : roles)
+		{
+			uint32		before = pg_atomic_read_u32(&known);
 
-/* A list through NameEntry.next. */
-struct EntryList
-{
-	int			first;
-	int			last;			/* if the list is not empty */
+			if (before == role || (before == InvalidOid &&
+				(pg_atomic_compare_exchange_u32(&known, &before, role) || before == role)))
+				return;
+		}
+	}
 };
 
 struct NameTable
@@ -91,11 +99,10 @@ struct NameTable
 	volatile int entry_count;	/* made so far, in whole chunks */
 	int			bucket_count;	/* the largest power of two up to that */
 	int			live_count;
-	EntryList	free;
-	EntryList	queue;
-	EntryList	held;
-	EntryList	sums;
-	pg_atomic_uint32 returned;	/* the first of the stack */
+	int			free;			/* the first of the free entries */
+	int			sums;			/* the first of those that have sums */
+	pg_atomic_uint32 hand;		/* how many entries the hand has passed */
+	pg_atomic_uint32 allowed;	/* the sum of pins */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
@@ -136,30 +143,34 @@ reference_to(int number) noexcept
 	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
 }
 
+inline uint64
+hash_of(const SharedKey &key) noexcept
+{
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key), sizeof(SharedKey),
+							   attached_root->seed);
+}
+
 /*
- * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
- * one, so that the hash table grows with the entries, and needs no memory of its own.
+ * The first entry of the bucket of keys with this hash.  Each of the first bucket_count entries has
+ * room for one, so that the hash table grows with the entries, and needs no memory of its own.
  */
 inline int *
-bucket_of(const SharedKey &key) noexcept
+bucket_of(uint64 hash) noexcept
 {
-	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
-										   sizeof(SharedKey), attached_root->seed);
-
 	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
 }
 
 /* Call visit(number, entry) for each live entry of this key. */
 template <typename Visit>
 inline void
-visit_key(Oid database, Key key, Visit visit)
+visit_key(const SharedKey &key, uint64 hash, Visit visit)
 {
 	NameEntry  *entry;
 
-	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
+	for (int i = *bucket_of(hash); i != NO_ENTRY; i = entry->next_in_bucket)
 	{
 		entry = entry_of(i);
-		if (entry->is_of(database, key))
+		if (entry->is_of(key.database, key.key))
 			visit(i, entry);
 	}
 }

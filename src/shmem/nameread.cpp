@@ -23,7 +23,8 @@ copy_entry(int number)
 	copy->name = to_cstring(entry->name());
 	copy->counts = entry->counts();
 	copy->reference = reference_to(number);
-	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
+	for (int i = 0; i < NAME_ROLES; i++)
+		copy->roles[i] = pg_atomic_read_u32(&entry->roles[i]);
 	return copy;
 }
 
@@ -57,6 +58,7 @@ template <typename Rank>
 static KnownName *
 find_best(Oid database, Key key, const NameReference &used, Rank rank)
 {
+	SharedKey	shared_key = {key, database};
 	int			best = NO_ENTRY;
 	int			best_rank = 0;
 
@@ -67,7 +69,7 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 		entry_of(used.number)->is_of(database, key) && !entry_of(used.number)->is_label())
 		best = used.number;
 	else
-		visit_key(database, key, [&](int number, NameEntry *entry) {
+		visit_key(shared_key, hash_of(shared_key), [&](int number, NameEntry *entry) {
 			int			its_rank = rank(number, entry);
 
 			if (its_rank > best_rank)
@@ -150,7 +152,7 @@ name_read_all()
 		if (copy->reference == reference_to(copy->reference.number))
 			names = lappend(names, copy);
 	}
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
+	for (int i = name_table->sums; i != NO_ENTRY; i = entry_of(i)->next)
 	{
 		if (entry_of(i)->key.database == MyDatabaseId)
 			names = lappend(names, copy_with_stats(i));

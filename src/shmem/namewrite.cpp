@@ -3,7 +3,7 @@
  *		Writing the name table: the names of locks, shared by all sessions.
  *
  * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  Counters,
- * the state of an entry, and NameTable.returned are atomic.
+ * the hand, and the state and the mark of an entry change without it.
  *
  * Entries are allocated in chunks and never freed, so a session can keep the number of an entry.
  * Each text of a key has an entry of its own: usually one, the name.  An entry is free, or it has
@@ -11,21 +11,18 @@
  * session holds or awaits its lock.  Its state packs the number of pins and its generation: whoever
  * pins it without a lock needs the generation that it knows, and whoever evicts it changes the
  * generation in the same atomic step that checks that there are no pins.  So either the pin or the
- * eviction comes first.  A live entry is in one of four places:
+ * eviction comes first.
  *
- *	queue		it may be evicted, when its turn comes
- *	parked		it is new, or had its turn, and has been pinned ever since.  It is in no list
- *	returned	it was parked, and the session that unpinned it last put it onto this stack
- *	held		it had its turn, but its lock had a holder without a pin: a prepared transaction, or
- *				a session that took it through the built-in functions
+ * Eviction is a clock, as for the server's buffers.  The entries are a circle, and a hand goes
+ * round when a new name finds the table full.  It passes over what is free or pinned.  It clears
+ * the mark of what was used since it passed there.  It evicts what has no mark, unless the lock has
+ * a holder without a pin: a prepared transaction, or a session that took it through the built-in
+ * functions.  That is a question to the lock manager, which is asked while the table is not locked.
+ * So the hand first only chooses, and the name is evicted later, if nobody has pinned it meanwhile.
  *
- * A pin moves no entry, so to lock and unlock a known name changes no list.  A new name first moves
- * all returned entries to the end of the queue.  If the table is full, it takes entries from the
- * head of the queue until it has evicted one: a pinned one is parked, and one that was used again
- * since its last turn goes back to the end.  Whatever is moved was pinned or used since it was
- * moved before.  So a new name moves a few entries in the long run, whatever the size of the table
- * and however many names are in use.  Nobody reports the end of a hold without a pin, so a new name
- * sends one held entry to the queue again, and more if the queue is empty.
+ * A pin moves nothing, so to lock and unlock a known name changes no list.  The steps of the hand
+ * for one new name are limited.  In the long run it passes only a few: a mark that it clears was
+ * set by a use, and a login role cannot pin more than its share of the table.
  *
  * The hash table is inside the entries.  A dshash allocates memory for each key and can raise an
  * error there, so that each new name would need a subtransaction, and it has no way to pin a known
@@ -45,7 +42,11 @@ namespace advisory
 /* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
 
-/* How many held entries a new name looks at if the queue is empty: a millisecond. */
+/*
+ * How many steps the hand makes for a new name, and how many locks that are held without a pin it
+ * finds: about a millisecond each.
+ */
+static constexpr int MOST_STEPS = 20000;
 static constexpr int MOST_HELD = 1000;
 
 /*
@@ -74,60 +75,30 @@ lock_names(LWLockMode mode)
 			dsa_get_address(shared_area, name_table->chunks[known_chunks]));
 }
 
-/* ---- Lists ---- */
+/* ---- Lists of free entries, and of those with sums ---- */
 
 static void
-push(EntryList *list, int number) noexcept
+push(int *list, int number) noexcept
 {
-	if (list->first == NO_ENTRY)
-		list->first = number;
-	else
-		entry_of(list->last)->next = number;
-	list->last = number;
-	entry_of(number)->next = NO_ENTRY;
+	entry_of(number)->next = *list;
+	*list = number;
 }
 
 static int
-pop(EntryList *list) noexcept
+pop(int *list) noexcept
 {
-	int			number = list->first;
+	int			number = *list;
 
-	if (number != NO_ENTRY)
-		list->first = entry_of(number)->next;
+	*list = entry_of(number)->next;
 	return number;
-}
-
-/* An entry is parked no longer. */
-static void
-push_returned(int number) noexcept
-{
-	uint32		first = pg_atomic_read_u32(&name_table->returned);
-
-	do
-		entry_of(number)->next = static_cast<int>(first);
-	while (!pg_atomic_compare_exchange_u32(&name_table->returned, &first, number));
-}
-
-static void
-queue_returned() noexcept
-{
-	int			number = static_cast<int>(pg_atomic_exchange_u32(&name_table->returned, NO_ENTRY));
-
-	while (number != NO_ENTRY)
-	{
-		int			next = entry_of(number)->next;
-
-		push(&name_table->queue, number);
-		number = next;
-	}
 }
 
 /* ---- The hash table ---- */
 
 static void
-add_to_bucket(int number) noexcept
+add_to_bucket(int number, uint64 hash) noexcept
 {
-	int		   *first = bucket_of(entry_of(number)->key);
+	int		   *first = bucket_of(hash);
 
 	entry_of(number)->next_in_bucket = *first;
 	*first = number;
@@ -136,7 +107,7 @@ add_to_bucket(int number) noexcept
 static void
 remove_from_bucket(int number) noexcept
 {
-	int		   *link = bucket_of(entry_of(number)->key);
+	int		   *link = bucket_of(hash_of(entry_of(number)->key));
 
 	while (*link != number)
 		link = &entry_of(*link)->next_in_bucket;
@@ -153,14 +124,17 @@ static void
 add_chunk()
 {
 	int			first = name_table->entry_count;
-	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
+	dsa_pointer place = dsa_allocate(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
 
 	name_chunks[known_chunks] = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
 	name_table->chunks[known_chunks++] = place;
 	name_table->entry_count += NAME_CHUNK_ENTRIES;
-	for (int i = first; i < name_table->entry_count; i++)
+	/* The first one is the first to be used. */
+	for (int i = name_table->entry_count - 1; i >= first; i--)
 	{
 		pg_atomic_init_u64(&entry_of(i)->state, ONE_GENERATION);
+		entry_of(i)->is_live = false;
+		entry_of(i)->key = SharedKey{};
 		entry_of(i)->long_text = InvalidDsaPointer;
 		push(&name_table->free, i);
 	}
@@ -172,7 +146,7 @@ add_chunk()
 	for (int i = 0; i < name_table->bucket_count; i++)
 	{
 		if (entry_of(i)->is_live)
-			add_to_bucket(i);
+			add_to_bucket(i, hash_of(entry_of(i)->key));
 	}
 }
 
@@ -182,9 +156,9 @@ make_table(SharedRoot *root, void *place)
 	auto	   *made = static_cast<NameTable *>(place);
 
 	LWLockInitialize(&made->lock, root->names_tranche);
-	for (EntryList *list : {&made->free, &made->queue, &made->held, &made->sums})
-		list->first = NO_ENTRY;
-	pg_atomic_init_u32(&made->returned, NO_ENTRY);
+	made->free = made->sums = NO_ENTRY;
+	for (pg_atomic_uint32 *number : {&made->hand, &made->allowed})
+		pg_atomic_init_u32(number, 0);
 	for (pg_atomic_uint64 *counter : {&made->evicted, &made->not_stored, &made->collisions})
 		pg_atomic_init_u64(counter, 0);
 }
@@ -220,8 +194,12 @@ static int	my_allowance = MODEST - 1;
 static void
 allow(int pins) noexcept
 {
+	volatile int *published = &name_table->pins[MyProc - ProcGlobal->allProcs];
+	int			before = *published;
+
 	my_allowance = Max(pins, MODEST - 1);
-	name_table->pins[MyProc - ProcGlobal->allProcs] = my_allowance < MODEST ? 0 : my_allowance;
+	*published = my_allowance < MODEST ? 0 : my_allowance;
+	pg_atomic_fetch_add_u32(&name_table->allowed, *published - before);
 }
 
 static void
@@ -237,7 +215,8 @@ count_pin(int change) noexcept
 /*
  * May this session pin one more name?  The sessions of a login role may pin as many as three
  * quarters of advisory_ext.max_names together.  A session says how many it wants before it looks
- * what the others have, so that of two at least one sees the other.
+ * what the others have, so that of two at least one sees the other.  It need not look at each as
+ * long as the sessions of all roles have no more together.
  */
 static bool
 is_within_share() noexcept
@@ -246,10 +225,12 @@ is_within_share() noexcept
 		return true;
 
 	int			before = my_allowance;
-	int64		room = setting::max_names * INT64CONST(3) / 4 - before;
+	int64		most = setting::max_names * INT64CONST(3) / 4;
+	int64		room = most - before;
 
 	allow(before + MODEST);
-	pg_memory_barrier();
+	if (pg_atomic_read_u32(&name_table->allowed) <= most)
+		return true;
 	for (int i = 0; i < proc_count(); i++)
 	{
 		const PGPROC *other = &ProcGlobal->allProcs[i];
@@ -266,11 +247,8 @@ is_within_share() noexcept
 static NameReference
 pin_entry(int number) noexcept
 {
-	uint64		state = pg_atomic_fetch_add_u64(&entry_of(number)->state, 1);
-
+	pg_atomic_fetch_add_u64(&entry_of(number)->state, 1);
 	count_pin(1);
-	/* A new one is not used again. */
-	entry_of(number)->is_used = (state & (IS_PARKED | PIN_MASK)) != IS_PARKED;
 	return reference_to(number);
 }
 
@@ -296,28 +274,8 @@ name_pin(const NameReference &reference) noexcept
 void
 name_unpin(const NameReference &reference) noexcept
 {
-	NameEntry  *entry = entry_of(reference.number);
-	uint64		state = pg_atomic_sub_fetch_u64(&entry->state, 1);
-
-	/* If another session pins it meanwhile, it is that session that returns it. */
-	if ((state & (IS_PARKED | PIN_MASK)) == IS_PARKED &&
-		pg_atomic_compare_exchange_u64(&entry->state, &state, state & ~IS_PARKED))
-		push_returned(reference.number);
+	pg_atomic_fetch_sub_u64(&entry_of(reference.number)->state, 1);
 	count_pin(-1);
-}
-
-/* An entry had its turn: park it if it is pinned. */
-static bool
-park(NameEntry *entry) noexcept
-{
-	uint64		state = pg_atomic_read_u64(&entry->state);
-
-	while ((state & PIN_MASK) != 0)
-	{
-		if (pg_atomic_compare_exchange_u64(&entry->state, &state, state | IS_PARKED))
-			return true;
-	}
-	return false;
 }
 
 NameStats *
@@ -327,17 +285,6 @@ name_stats(const NameReference &reference) noexcept
 }
 
 /* ---- Eviction ---- */
-
-/* Remember that this role has given the name, too, if there is room for it. */
-static void
-add_role(NameEntry *entry, Oid role) noexcept
-{
-	for (int i = 0; i < NAME_ROLES && !entry->has_given(role); i++)
-	{
-		if (!OidIsValid(entry->roles[i]))
-			entry->roles[i] = role;
-	}
-}
 
 /* Give an entry another name.  text is for namespace and name, if they are long. */
 static void
@@ -350,64 +297,117 @@ fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointe
 	entry->long_text = text;
 	entry->ns_length = static_cast<int>(name.ns.size());
 	entry->name_length = static_cast<int>(name.name.size());
-	memmove(entry->text(), name.ns.data(), name.ns.size());
+	memcpy(entry->text(), name.ns.data(), name.ns.size());
 	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
 	entry->key = SharedKey{name.key, database};
-	memset(entry->roles, 0, sizeof(entry->roles));
+	for (pg_atomic_uint32 &known : entry->roles)
+		pg_atomic_init_u32(&known, InvalidOid);
+	entry->add_role(role);
 	entry->is_used = false;
-	add_role(entry, role);
 	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 }
 
 /*
- * The sums of the evicted names of this namespace, with an empty name.  They take over the text of
- * the evicted entry.  Labels share theirs, in each database, with the namespaces beyond MOST_SUMS.
- * Null if there are too many databases.
+ * The sums of this namespace in this database; null if there are none, and then *count is how many
+ * others there are.
  */
 static NameEntry *
-sums_of(NameEntry *evicted, std::string_view ns)
+find_sums(Oid database, std::string_view ns, int *count) noexcept
 {
-	Oid			database = evicted->key.database;
-	dsa_pointer text = InvalidDsaPointer;
-	int			count = 0;
-
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next, count++)
+	*count = 0;
+	for (int i = name_table->sums; i != NO_ENTRY; i = entry_of(i)->next, (*count)++)
 	{
 		if (entry_of(i)->key.database == database && entry_of(i)->ns() == ns)
 			return entry_of(i);
 	}
-	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
-		return ns.empty() ? nullptr : sums_of(evicted, "");
-	if (ns.size() > NAME_INLINE_BYTES)
-		std::swap(text, evicted->long_text);
-	push(&name_table->sums, pop(&name_table->free));
-	fill_entry(name_table->sums.last, database, GivenName{Key{0}, ns, ""}, InvalidOid, text);
-	return entry_of(name_table->sums.last);
+	return nullptr;
 }
 
 /*
- * Remove this entry from the hash table, unless it is in use, and add its statistics to the sums.
- * There must be a free entry.
+ * An entry is live no longer.  Its statistics are added to the sums of its namespace.  If there are
+ * none it becomes these itself, with an empty name.  Labels have theirs without a namespace, and
+ * so has what finds no place beside MOST_SUMS others; for these there are twice as many places.
  */
-static bool
-remove_entry(int number)
+static void
+add_to_sums(int number) noexcept
 {
 	NameEntry  *entry = entry_of(number);
-	uint64		state = pg_atomic_read_u64(&entry->state);
+	Oid			database = entry->key.database;
+	int			count;
+	NameEntry  *sums = find_sums(database, entry->ns(), &count);
 
-	if ((state & (IS_PARKED | PIN_MASK)) != 0 ||
-		!pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
-		return false;
-	remove_from_bucket(number);
-	entry->is_live = false;
-	if (NameEntry *sums = sums_of(entry, entry->ns()))
+	if (sums == nullptr && count >= MOST_SUMS && !entry->is_label())
+	{
+		entry->ns_length = 0;
+		sums = find_sums(database, "", &count);
+	}
+	if (sums != nullptr)
 	{
 		stats_sum(&sums->stats, &entry->stats);
-		for (Oid role : entry->roles)
-			add_role(sums, role);
+		for (pg_atomic_uint32 &role : entry->roles)
+			sums->add_role(pg_atomic_read_u32(&role));
 	}
+	if (sums == nullptr && count < 2 * MOST_SUMS)
+	{
+		entry->name_length = 0;
+		entry->key.key = Key{0};
+		push(&name_table->sums, number);
+	}
+	else
+		push(&name_table->free, number);
+}
+
+/* Evict this name, unless it was pinned or evicted meanwhile.  The lock must be exclusive. */
+static bool
+evict(const NameReference &name) noexcept
+{
+	NameEntry  *entry = entry_of(name.number);
+	uint64		unpinned = static_cast<uint64>(name.generation) << GENERATION_SHIFT;
+
+	if (!pg_atomic_compare_exchange_u64(&entry->state, &unpinned, unpinned + ONE_GENERATION))
+		return false;
+	remove_from_bucket(name.number);
+	entry->is_live = false;
+	name_table->live_count--;
+	add_to_sums(name.number);
 	pg_atomic_fetch_add_u64(&name_table->evicted, 1);
 	return true;
+}
+
+namespace
+{
+
+/* What the hand does for one new name. */
+struct Walk
+{
+	int			most_steps;
+	int			steps;
+	int			held;			/* names whose lock has a holder without a pin */
+};
+
+}								/* anonymous namespace */
+
+/*
+ * Move the hand to a name that is not pinned, and not marked.  In the second half of its steps a
+ * mark does not help.  Returns NO_ENTRY when it has made all its steps.
+ */
+static int
+move_hand(Walk *walk) noexcept
+{
+	while (walk->steps < walk->most_steps)
+	{
+		uint32		passed = pg_atomic_fetch_add_u32(&name_table->hand, 1);
+		int			number = static_cast<int>(passed % name_table->entry_count);
+		NameEntry  *entry = entry_of(number);
+
+		walk->steps++;
+		if (!entry->is_live || entry->is_pinned())
+			continue;
+		if (!entry->is_used || walk->steps > walk->most_steps / 2)
+			return number;
+		entry->is_used = false;
+	}
+	return NO_ENTRY;
 }
 
 /* Is a lock of this key held, by whoever has no pin?  Only a prepared transaction has slots so. */
@@ -418,104 +418,115 @@ is_held(const SharedKey &key)
 		is_held_by_prepared(key.database, key.key);
 }
 
-/* Evict the first name of the queue that is not in use.  There must be a free entry. */
+/* Evict one name.  Returns false if the hand found only names that are in use. */
 static bool
-evict_one()
+evict_one(Walk *walk)
 {
-	for (int i = name_table->queue.first == NO_ENTRY ? MOST_HELD : 1;
-		 i > 0 && name_table->held.first != NO_ENTRY; i--)
-		push(&name_table->queue, pop(&name_table->held));
-	while (name_table->queue.first != NO_ENTRY)
-	{
-		int			number = pop(&name_table->queue);
-		NameEntry  *entry = entry_of(number);
+	bool		is_evicted = false;
 
-		if (park(entry))
+	while (!is_evicted && walk->held < MOST_HELD)
+	{
+		lock_names(LW_SHARED);
+
+		int			number = move_hand(walk);
+		NameReference name = number != NO_ENTRY ? reference_to(number) : NameReference{};
+		SharedKey	key = number != NO_ENTRY ? entry_of(number)->key : SharedKey{};
+
+		unlock_names();
+		if (number == NO_ENTRY)
+			return false;
+		if (is_held(key))
+		{
+			/* The hand leaves it alone for a round. */
+			entry_of(number)->is_used = true;
+			walk->held++;
 			continue;
-		if (!entry->is_used && is_held(entry->key))
-			push(&name_table->held, number);
-		else if (entry->is_used || !remove_entry(number))
-		{
-			entry->is_used = false;
-			push(&name_table->queue, number);
 		}
-		else
-		{
-			push(&name_table->free, number);
-			name_table->live_count--;
-			return true;
-		}
+		lock_names(LW_EXCLUSIVE);
+		is_evicted = evict(name);
+		unlock_names();
 	}
-	return false;
+	return is_evicted;
 }
 
-/* Is there room for one more name?  If advisory_ext.max_names was lowered, evict more than one. */
-static bool
-make_room()
+/*
+ * Make room for one more name.  Returns how many names the table may have with it, or 0 if all are
+ * in use.  If advisory_ext.max_names was lowered, the table may have more, but fewer than before.
+ */
+static int
+make_room(Walk *walk)
 {
 	int			evicted = 0;
 
-	queue_returned();
-	while (name_table->live_count >= setting::max_names && evicted < MOST_EVICTED && evict_one())
+	if (name_table->live_count < setting::max_names)
+		return setting::max_names;
+	walk->most_steps = Min(2 * name_table->entry_count, MOST_STEPS);
+	while (name_table->live_count >= setting::max_names && evicted < MOST_EVICTED &&
+		   evict_one(walk))
 		evicted++;
-	return name_table->live_count < setting::max_names || (evicted > 0 && setting::max_names > 0);
+	return evicted > 0 && setting::max_names > 0
+		? Max(setting::max_names, name_table->live_count + 1) : 0;
 }
 
 /* ---- Registering ---- */
 
+namespace
+{
+
+struct NewName
+{
+	GivenName	given;
+	Oid			role;
+	SharedKey	key;
+	uint64		hash;			/* of the key */
+
+	size_t		bytes() const noexcept
+	{
+		return given.ns.size() + given.name.size();
+	}
+};
+
+}								/* anonymous namespace */
+
 /*
- * Add a name, and return its entry, or NO_ENTRY if there is no room.  old_label: a label that has
- * to make room, or NO_ENTRY; its entry stays where it is.  May ereport, and then nothing has
- * changed.
+ * Add a name, and return its entry.  There is a free entry, or one can be allocated.  May ereport,
+ * and then nothing has changed.
  */
 static int
-add_name(const GivenName &name, Oid role, int old_label)
+add_name(const NewName &name)
 {
-	size_t		bytes = name.ns.size() + name.name.size();
-	bool		replaces = old_label != NO_ENTRY;
+	dsa_pointer text = InvalidDsaPointer;
+	int			number;
 
-	if (name_table->free.first == NO_ENTRY)
+	if (name_table->free == NO_ENTRY)
 		add_chunk();
-
-	dsa_pointer text = bytes > NAME_INLINE_BYTES
-		? dsa_allocate(shared_area, bytes) : InvalidDsaPointer;
-
-	if (replaces ? !remove_entry(old_label) : !make_room())
-	{
-		if (text != InvalidDsaPointer)
-			dsa_free(shared_area, text);
-		return NO_ENTRY;
-	}
-
-	int			number = replaces ? old_label : pop(&name_table->free);
-
-	fill_entry(number, MyDatabaseId, name, role, text);
-	add_to_bucket(number);
+	if (name.bytes() > NAME_INLINE_BYTES)
+		text = dsa_allocate(shared_area, name.bytes());
+	number = pop(&name_table->free);
+	fill_entry(number, MyDatabaseId, name.given, name.role, text);
+	add_to_bucket(number, name.hash);
 	entry_of(number)->is_live = true;
-	if (!replaces)
-	{
-		pg_atomic_fetch_or_u64(&entry_of(number)->state, IS_PARKED);
-		name_table->live_count++;
-	}
+	name_table->live_count++;
 	return number;
 }
 
 /*
- * With the table's lock held.  is_exclusive: it may be changed; otherwise the name is not stored if
- * that is necessary.
+ * With the table's lock held.  room: how many names the table may have, if the lock is exclusive; 0
+ * if it is shared, and then only a name that is there is found.
  */
 static Registration
-register_locked(const GivenName &name, Oid role, bool is_exclusive)
+register_locked(const NewName &name, int room)
 {
 	Registration result = {};
 	int			number = NO_ENTRY;
 	int			key_name = NO_ENTRY;
 	int			old_label = NO_ENTRY;
 	int			count = 0;
+	bool		is_label = name.given.ns.empty();
 
-	visit_key(MyDatabaseId, name.key, [&](int its_number, NameEntry *entry) {
+	visit_key(name.key, name.hash, [&](int its_number, NameEntry *entry) {
 		count++;
-		if (entry->ns() == name.ns && entry->name() == name.name)
+		if (entry->ns() == name.given.ns && entry->name() == name.given.name)
 			number = its_number;
 		else if (entry->counts())
 			result.has_other = true;
@@ -524,48 +535,74 @@ register_locked(const GivenName &name, Oid role, bool is_exclusive)
 		if (!entry->is_label())
 			key_name = its_number;
 	});
-	result.is_outranked = name.ns.empty() && key_name != NO_ENTRY;
+	result.is_outranked = is_label && key_name != NO_ENTRY;
 	if (result.is_outranked)
 		number = key_name;
-	else if (number != NO_ENTRY && is_exclusive)
-		add_role(entry_of(number), role);
-	else if (number != NO_ENTRY && !entry_of(number)->has_given(role) &&
-			 !OidIsValid(entry_of(number)->roles[NAME_ROLES - 1]))
-		return result;
-	else if (number == NO_ENTRY && is_exclusive)
+	else if (number != NO_ENTRY)
+		entry_of(number)->add_role(name.role);
+	if (number != NO_ENTRY)
+		entry_of(number)->is_used = true;
+	else if (room > 0)
 	{
-		result.has_other |= old_label != NO_ENTRY && !name.ns.empty();
-		if (count < NAMES_PER_KEY || old_label != NO_ENTRY || !name.ns.empty())
-			number = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : old_label);
+		result.has_other |= old_label != NO_ENTRY && !is_label;
+		/* One of too many labels makes room. */
+		if (count >= NAMES_PER_KEY && old_label != NO_ENTRY)
+			evict(reference_to(old_label));
+		else if (count >= NAMES_PER_KEY && is_label)
+			return result;
+		if (name_table->live_count < room)
+			number = add_name(name);
 	}
 	if (number != NO_ENTRY)
 		result.reference = pin_entry(number);
 	return result;
 }
 
+/* Returns false if there is no memory for the name. */
+static bool
+register_exclusively(const NewName &name, int room, Registration *result)
+{
+	auto		try_now = [&]() {
+		*result = register_locked(name, room);
+		unlock_names();
+	};
+
+	lock_names(LW_EXCLUSIVE);
+	if (name.bytes() <= NAME_INLINE_BYTES && name_table->free != NO_ENTRY)
+	{
+		try_now();
+		return true;
+	}
+	unlock_names();
+	return !shared_is_short() && shared_attempt([&]() {
+		lock_names(LW_EXCLUSIVE);
+		try_now();
+	});
+}
+
 Registration
 name_register(const GivenName &name, Oid role)
 {
 	Registration result = {};
-	auto		try_with = [&](LWLockMode mode) {
-		lock_names(mode);
-		result = register_locked(name, role, mode == LW_EXCLUSIVE);
-		unlock_names();
-		return result.reference.generation != 0;
-	};
-	auto		try_to_add = [&]() {
-		if (name.ns.size() + name.name.size() <= NAME_INLINE_BYTES &&
-			name_table->free.first != NO_ENTRY)
-			return try_with(LW_EXCLUSIVE);
-		return !shared_is_short() && shared_attempt([&]() { try_with(LW_EXCLUSIVE); });
-	};
+	Walk		walk = {};
+	int			room;
 
 	if (!has_name_table())
 		return result;
-	/* Eviction reads the server's lock tables, to which no session may attach under an LWLock. */
-	lock_tables();
-	if (!is_within_share() || !(try_with(LW_SHARED) || try_to_add()) ||
-		result.reference.generation == 0)
+	if (is_within_share())
+	{
+		SharedKey	key = {name.key, MyDatabaseId};
+		NewName		wanted = {name, role, key, hash_of(key)};
+
+		lock_names(LW_SHARED);
+		result = register_locked(wanted, 0);
+		unlock_names();
+		/* Another session may take the room that this one has made. */
+		while (result.reference.generation == 0 && (room = make_room(&walk)) > 0 &&
+			   register_exclusively(wanted, room, &result) && name_table->live_count >= room)
+			;
+	}
+	if (result.reference.generation == 0)
 		pg_atomic_fetch_add_u64(&name_table->not_stored, 1);
 	return result;
 }

@@ -60,8 +60,10 @@ lease(FunctionCallInfo fcinfo)
 						   : raises ? "advisory.lease()" : "advisory.try_lease()");
 	if (awaits)
 	{
-		release_snapshots(lease.name, "await_lease");
+		NameHandle	asked = release_snapshots(lease.name, "await_lease");
+
 		outcome = without_vxid_lock(take);
+		name_end(asked);
 		EnsurePortalSnapshotExists();
 	}
 	else

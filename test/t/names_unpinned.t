@@ -48,6 +48,16 @@ $worker->run('COMMIT');
 $worker->shows(q(SELECT advisory.unlock_all('job')), 1,
     'the session-level hold outlives the transaction');
 
+# A call that only asked, in a transaction that goes on: it has no lock.
+my $claiming = there()->run('BEGIN', q(SELECT advisory.claim('windows', 'of its own', '1 hour')));
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 1,
+    'the name of a claim is stored');
+there()->run("SELECT count(advisory.try_xact_lock('beside $_', i)) FROM generate_series(1, 300) AS i")
+    for 1 .. 2;
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 0,
+    '... and makes room before the transaction ends');
+leave($look, $claiming);
+
 # Holds that must be logged after an abort.
 my $aborting = there()->run('SET advisory_ext.log_hold = 0', 'BEGIN', q(SELECT
     count(advisory.xact_lock('aborted', i)) FROM generate_series(1, 350) AS i), 'ROLLBACK');
