@@ -34,7 +34,8 @@ REGRESS_FILES   = results/regress
 REGRESS_OPTS   += --inputdir=$(REGRESS_FILES) --load-extension=$(EXTENSION)
 ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
-# 15 looks for the expected output of the specs in the input directory; 16 and later need an option for that.
+# 15 looks for the expected output of the specs in the input directory; 16 and later need an option
+# for that.
 ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/isolation)
 
 # ---- Flags: C++ inside a server that longjmps, and no C++ run-time library -----------------------
@@ -43,25 +44,27 @@ PG_CPPFLAGS  = -Isrc -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
 SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
-# All files begin with this one, which has all headers from outside: g++ reads them once. That is almost half of the build. (clang++ would
-# have to be told of it in each file, and ccache would keep nothing.)
+# All files begin with this one, which has all headers from outside: g++ reads them once. That is
+# almost half of the build. (clang++ would have to be told of it in each file, and ccache would keep
+# nothing.)
 FIRST_HEADER = src/base/pg.h
 CXX_MACROS   = $(filter __GNUC__ __clang__,$(shell $(CXX) -dM -E -x c++ /dev/null 2>/dev/null))
 PRECOMPILED  = $(if $(findstring ccache,$(CXX))$(filter __clang__,$(CXX_MACROS)),,$(if $(CXX_MACROS),$(FIRST_HEADER).gch))
 EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(FIRST_HEADER).gch $(FIRST_HEADER).d $(BUILT_FOR) output_iso
 
-# ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
+# ---- PGXS, if a server has development files; help, demo and test do not need them --------------
 # (Debian's client package has PGXS too, but not the headers.)
 PGXS   := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 HEADER := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h
 ifneq ($(and $(wildcard $(PGXS)),$(wildcard $(HEADER))),)
 
-# Never bitcode, from which the server's JIT copies functions into its own code. PostgreSQL 15 (LLVM 14) and 17 (LLVM 19) end in an
-# assertion of LLVM over some that clang makes of C++: aliases of constructors. And a call of these functions costs more than it would save.
+# Never bitcode, from which the server's JIT copies functions into its own code. PostgreSQL 15 (LLVM
+# 14) and 17 (LLVM 19) end in an assertion of LLVM over some that clang makes of C++: aliases of
+# constructors. And a call of these functions costs more than it would save.
 override with_llvm = no
 
-# make install prefix=/folder: into the folders that PGXS of 18 and later says. It cannot do that itself: in Debian's the prefix changes
-# nothing, and others look for the server's headers below it.
+# make install prefix=/folder: into the folders that PGXS of 18 and later says. It cannot do that
+# itself: in Debian's the prefix changes nothing, and others look for the server's headers below it.
 ifdef prefix
 subfolder := $(if $(findstring postgres,$(prefix))$(findstring pgsql,$(prefix)),,/postgresql)
 override datadir   := $(prefix)/share$(subfolder)
@@ -124,7 +127,8 @@ portable: # join the portable edition of its parts
 $(REGRESS_FILES): FORCE
 	@bash scripts/answers.sh part extension $@ test/sql/*.sql
 
-# Another server version, or one that was configured otherwise, another compiler, or compiler flag rebuilds everything.
+# Another server version, or one that was configured otherwise, another compiler, or compiler flag
+# rebuilds everything.
 $(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_CONFIG) --configure; cat $(dir $(HEADER))pg_config.h; } | cksum) \
 	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT) $(WRAPPED)
 $(BUILT_FOR): FORCE
@@ -220,8 +224,8 @@ bench-plots: # draw what the last full bench found
 	@bash scripts/packages.sh plots
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
-# The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
-# dbdev wants three numbers in a version.
+# The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows
+# of an extension's tables only if it is told to. dbdev wants three numbers in a version.
 PORTABLE_EXTENSION = results/advisory_portable
 PORTABLE_VERSION   = $(EXTVERSION)$(if $(word 3,$(subst ., ,$(EXTVERSION))),,.0)
 PORTABLE_COMMENT   = named advisory locks, semaphores, jobs and views (portable edition)

@@ -1,10 +1,12 @@
 #!/usr/bin/env perl
-# Compares the addresses in the files of this tree with project.conf, which has the only ones that are written by hand.
+# Compares the addresses in the files of this tree with project.conf, which has the only ones that
+# are written by hand.
 #
 #   perl scripts/addresses.pl [--write] [FOLDER]
 #
-# It prints a line for each file that has another address, and fails if there is one. With --write (`make addresses`) it changes the
-# files, and fails only if a file has no place for an address any more.
+# It prints a line for each file that has another address, and fails if there is one. With --write
+# (`make addresses`) it changes the files, and fails only if a file has no place for an address any
+# more.
 use strict;
 use warnings;
 use FindBin;
@@ -12,8 +14,9 @@ use FindBin;
 my $is_write = @ARGV && $ARGV[0] eq '--write' && shift;
 my $root     = @ARGV ? $ARGV[0] : "$FindBin::Bin/..";
 
-# How the text with an address looks in each file, so that it is found whatever the address is. {keep} stands for any text that stays.
-# The changelogs of packages begin with the newest version; older entries keep the address of their time.
+# How the text with an address looks in each file, so that it is found whatever the address is.
+# {keep} stands for any text that stays. The changelogs of packages begin with the newest version;
+# older entries keep the address of their time.
 my @MAINTAINER_FIELDS = ("\nMaintainer: {maintainer}\n", "\nVcs-Git: {repository}.git\n", "\nVcs-Browser: {repository}\n");
 my %places = (
     'META.json' => [

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The answers that an SQL test expects stand in the test, in comments: a short one behind its statement,
-# other lines below it.
+# The answers that an SQL test expects stand in the test, in comments: a short one behind its
+# statement, other lines below it.
 #
 #   SELECT advisory.unlock('ns', 'name');
 #   --extension> WARNING:  …        only the extension says this
@@ -9,7 +9,8 @@
 #   SELECT advisory.lock('ns', 'name'); --> t
 #
 #   scripts/answers.sh part EDITION FOLDER FILE…   for pg_regress: FOLDER/sql has the tests without
-#                                                  their answers, FOLDER/expected has what psql prints
+#                                                  their answers, FOLDER/expected has what psql
+#                                                  prints
 #   scripts/answers.sh accept FILE…                writes what psql has printed into the tests:
 #                                                  results/NAME.out, results/portable/NAME.out
 set -euo pipefail

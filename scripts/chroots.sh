@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Chroots of Debian releases, for tests that need other servers than this machine's. To be sourced after common.sh, by a script
-# that runs as root and that locks the directory in which it keeps its chroots.
+# Chroots of Debian releases, for tests that need other servers than this machine's. To be sourced
+# after common.sh, by a script that runs as root and that locks the directory in which it keeps its
+# chroots.
 #
 #   ADVISORY_EXT_MATRIX_DIR=…   where they are kept (default: under XDG_CACHE_HOME or /var/cache)
 
@@ -13,7 +14,7 @@ CHROOT_TREE=/usr/src/$EXTENSION     # the copy of the work tree in a chroot
 
 child=          # what run_shown waits for
 
-# ---- This machine's Debian --------------------------------------------------------------------------
+# ---- This machine's Debian -----------------------------------------------------------------------
 
 debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
 
@@ -24,9 +25,10 @@ mirror() {
         awk -v release="$(debian_codename)" '$1 == release { print $2; exit }'
 }
 
-# ---- Running things ---------------------------------------------------------------------------------
+# ---- Running things ------------------------------------------------------------------------------
 
-# run_shown PREFIX LOG COMMAND…: runs it, showing every line as it comes behind the prefix; nothing without one.
+# run_shown PREFIX LOG COMMAND…: runs it, showing every line as it comes behind the prefix; nothing
+# without one.
 run_shown() {
     local prefix=$1 log=$2 status=0 shower=
     shift 2
@@ -43,11 +45,13 @@ run_shown() {
     return "$status"
 }
 
-# The arguments that run a command in namespaces of its own. All its mounts and processes end with it.
+# The arguments that run a command in namespaces of its own. All its mounts and processes end with
+# it.
 IN_NAMESPACE=(unshare --fork --kill-child --pid --mount --mount-proc --)
 
-# Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so that the first
-# process of the namespace is a shell, which looks after orphans. With WITHOUT_TERMINALS nothing there can open one, as in a bare chroot.
+# Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so
+# that the first process of the namespace is a shell, which looks after orphans. With
+# WITHOUT_TERMINALS nothing there can open one, as in a bare chroot.
 # shellcheck disable=SC2016 # expanded by the inner shell
 ENTER_CHROOT='
     root=$1
@@ -98,9 +102,10 @@ end_child() {
 
 reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
 
-# ---- Other processors ---------------------------------------------------------------------------------
+# ---- Other processors ----------------------------------------------------------------------------
 
-# Asks the kernel to call qemu for programs of other processors. Where no init system has done so yet, nothing else did.
+# Asks the kernel to call qemu for programs of other processors. Where no init system has done so
+# yet, nothing else did.
 call_qemu() {
     local registry=/proc/sys/fs/binfmt_misc
     bash "$REPOSITORY/scripts/packages.sh" qemu
@@ -108,9 +113,10 @@ call_qemu() {
     if [ ! -e $registry/qemu-s390x ] || [ ! -e $registry/qemu-aarch64 ]; then update-binfmts --enable; fi
 }
 
-# ---- Making a chroot ----------------------------------------------------------------------------------
+# ---- Making a chroot -----------------------------------------------------------------------------
 
-# make_chroot RELEASE ROOT LOG [ARCHITECTURE]: a minimal one, whose apt reaches the mirror. On a failure the reason is in the log.
+# make_chroot RELEASE ROOT LOG [ARCHITECTURE]: a minimal one, whose apt reaches the mirror. On a
+# failure the reason is in the log.
 make_chroot() {
     local release=$1 root=$2 base=$BASES/$1${4:+-$4} status=0
     mkdir -p "$BASES"
@@ -138,7 +144,8 @@ bootstrap() {
     touch "$base"
 }
 
-# The chroots need this machine's settings of apt to reach the mirror, but not its hooks, which call missing programs.
+# The chroots need this machine's settings of apt to reach the mirror, but not its hooks, which call
+# missing programs.
 configure_apt() {
     local root=$1 file
     for file in /etc/apt/apt.conf.d/*; do

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Debian packages of the extension: `make deb` leaves them in results/deb.
 #
-#   PG_SUPPORTED_VERSIONS="15 17"   for these servers only (default: those whose development files are installed)
-#   DEB_BUILD_OPTIONS=…             as for dpkg-buildpackage (default: all processors, and nocheck, since the tests need postgresql-all)
+#   PG_SUPPORTED_VERSIONS="15 17"   for these servers only (default: those whose development files
+#                                   are installed)
+#   DEB_BUILD_OPTIONS=…             as for dpkg-buildpackage (default: all processors, and nocheck,
+#                                   since the tests need postgresql-all)
 #   DEB_DIR=…                       where they are left
 #
 # They are built from a copy of the work tree as it is now, by debian/rules.

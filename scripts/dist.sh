@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The archive for PGXN: `make dist` writes advisory_ext-X.Y.Z.zip into this folder, and its checksum into advisory_ext-X.Y.Z.zip.sha256.
+# The archive for PGXN: `make dist` writes advisory_ext-X.Y.Z.zip into this folder, and its checksum
+# into advisory_ext-X.Y.Z.zip.sha256.
 #
-# It has the files of the last commit (`git archive`), under a folder of the same name, and the install script, which make joins from
-# sql and which META.json names. Without git, as in an unpacked distribution, it has the files of this tree.
+# It has the files of the last commit (`git archive`), under a folder of the same name, and the
+# install script, which make joins from sql and which META.json names. Without git, as in an
+# unpacked distribution, it has the files of this tree.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -35,8 +37,8 @@ meta() {
     perl -MJSON::PP -0777 -ne '$meta = decode_json($_); print $meta->{$ENV{FIELD}}' "$1/META.json"
 }
 
-# pack TREE ARCHIVE: the same files give the same bytes, whenever, wherever and by whomever they are packed. Each file has the date of
-# debian/changelog.
+# pack TREE ARCHIVE: the same files give the same bytes, whenever, wherever and by whomever they are
+# packed. Each file has the date of debian/changelog.
 pack() {
     local tree=$1 name=${2%.zip} date
     date=$(sed -n 's/^ -- .*>  //p' "$tree/debian/changelog" | head -n 1)

@@ -1,10 +1,12 @@
 #!/usr/bin/env perl
-# The layers of src: an #include may only name a file of the same folder or of a folder below it, and no two files may
-# include each other, directly or through others. (A header and the .cpp of its name count as one file.) Prints what does not hold.
+# The layers of src: an #include may only name a file of the same folder or of a folder below it,
+# and no two files may include each other, directly or through others. (A header and the .cpp of its
+# name count as one file.) Prints what does not hold.
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
 #
-# And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in one place.
+# And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in
+# one place.
 use strict;
 use warnings;
 
@@ -49,8 +51,8 @@ for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
     close $in;
 }
 
-# Files that include no other file of the rest cannot be part of a circle. What is left in the end consists of circles,
-# and of files that include them.
+# Files that include no other file of the rest cannot be part of a circle. What is left in the end
+# consists of circles, and of files that include them.
 my %rest = %includes;
 while (my @free = grep { my $file = $_; !grep { $rest{$_} } keys %{$includes{$file}} } keys %rest) {
     delete @rest{@free};

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Checks the sources with tools that do not run them: `make lint`.
 #
-# The tools are compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and checks of
-# the layout: blanks by .gitattributes, and the length of lines by .editorconfig. (Not clang-format: it does not know PostgreSQL's
-# columns, and would change half of all lines.) Docker's files are checked if npx and docker-compose are available. A wrong finding
-# is suppressed at its place, with the reason. The last line is "N passed, N failed", and ", N skipped" if checks were skipped.
+# The tools are compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic
+# (.perlcriticrc), and checks of the layout: blanks by .gitattributes, and the length of lines by
+# .editorconfig. (Not clang-format: it does not know PostgreSQL's columns, and would change half of
+# all lines.) Docker's files are checked if npx and docker-compose are available. A wrong finding is
+# suppressed at its place, with the reason. The last line is "N passed, N failed", and ", N skipped"
+# if checks were skipped.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -48,7 +50,8 @@ cpp_check() {
         -I src -I "$includes" -D ADVISORY_EXT_VERSION='""' src
 }
 
-# check_with PROGRAM TITLE COMMAND…: a check that is skipped where this machine does not have the program.
+# check_with PROGRAM TITLE COMMAND…: a check that is skipped where this machine does not have the
+# program.
 check_with() {
     if have "$1"; then
         check "${@:2}"
@@ -106,7 +109,8 @@ main() {
     check_with npx "Dockerfiles" dockerfile_lint
     check_with docker-compose "compose.yaml" is_good_compose_file
     check "g++ -Wall -Wextra -Werror" compiles_with g++
-    # The server's headers are written for gcc: another compiler knows neither all its options nor all its attributes.
+    # The server's headers are written for gcc: another compiler knows neither all its options nor
+    # all its attributes.
     check "clang++ -Wall -Wextra -Werror" compiles_with clang++ -Wno-unknown-warning-option -Wno-ignored-attributes
     check "cppcheck" cpp_check
     check "clang-tidy" clang_tidy

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Searches the models of test/model with SPIN: `make model`.
 #
-# The head of a model lists the sizes at which all that can happen is searched; and its mutants, each with the error that SPIN must
-# find in it, perhaps at a larger size: a variable of an assertion, or a deadlock. MODELS= selects models. The last line is "N
-# passed, N failed"; the lines before it name what failed.
+# The head of a model lists the sizes at which all that can happen is searched; and its mutants,
+# each with the error that SPIN must find in it, perhaps at a larger size: a variable of an
+# assertion, or a deadlock. MODELS= selects models. The last line is "N passed, N failed"; the lines
+# before it name what failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
+# Lists the packages that the demo, the tests or the other tools need and that are missing, and
+# installs them with apt.
 #
-#   scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh
+#   demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
 #
-# The script looks for programs, files and Perl modules, not for package names, so software that was installed in
-# another way counts, too. If nothing is missing it changes nothing.
+# The script looks for programs, files and Perl modules, not for package names, so software that was
+# installed in another way counts, too. If nothing is missing it changes nothing.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -40,8 +42,8 @@ distribution_major() {
     apt-cache show postgresql 2>/dev/null | sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
 }
 
-# The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if nothing is there yet; or
-# the distribution's own.
+# The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if
+# nothing is there yet; or the distribution's own.
 wanted_major() {
     local config major=
     config=$(find_pg_config) || config=
@@ -106,7 +108,8 @@ look_for_jit() {
 
 has_jit() { local dir; dir=$(pg_ask "$config" --pkglibdir); [ -e "${dir:-/none}/llvmjit.so" ]; }
 
-# The real programs for the part integration. If a program is not available, its tests are skipped and say so.
+# The real programs for the part integration. If a program is not available, its tests are skipped
+# and say so.
 look_for_integration() {
     look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
@@ -158,7 +161,8 @@ has_program() { have "$1" || [ -x "/usr/sbin/$1" ]; }
 # Debian's own Python, which is the one that has Debian's modules.
 has_python() { /usr/bin/python3 -c "import $1"; }
 
-# A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped those files.
+# A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped
+# those files.
 look_for_pgtap() {
     has_server_file "$2" extension/pgtap.control && return
     if have apt-cache && ! is_available "postgresql-$1-pgtap"; then
@@ -193,7 +197,8 @@ look_for_dist() {
     need zip "packs the archive" have zip
 }
 
-# With Debian's own build rules for extensions, which build for every server whose development files are here.
+# With Debian's own build rules for extensions, which build for every server whose development files
+# are here.
 look_for_deb() {
     need build-essential "what Debian takes for granted" is_installed build-essential
     need debhelper "does most of the work for debian/rules" have dh
@@ -236,7 +241,7 @@ look_for_assert() {
     need flex "makes its scanners" have flex
 }
 
-# ---- Installing -----------------------------------------------------------------------------------
+# ---- Installing ----------------------------------------------------------------------------------
 
 as_root() {
     if is_root; then "$@"; else sudo "$@"; fi
@@ -266,9 +271,9 @@ lists_are_old() {
     [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
 }
 
-# Debian's packages start the services that they install, and those of PostgreSQL create a cluster. The tests do not need that, so
-# the script forbids it, also for the next start of the machine. If this script is killed, the policy that it leaves behind no longer
-# forbids anything.
+# Debian's packages start the services that they install, and those of PostgreSQL create a cluster.
+# The tests do not need that, so the script forbids it, also for the next start of the machine. If
+# this script is killed, the policy that it leaves behind no longer forbids anything.
 forbid_services() {
     [ -z "$no_cluster" ] || return 0
     local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d

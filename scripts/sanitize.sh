@@ -4,9 +4,10 @@
 #   TOOLS="compiled valgrind"   only one of them
 #   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh (TEST_TIMEOUT: default 1200)
 #
-# compiled: the extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, and the server loads their libraries
-# first. The parts are regress, isolation, pgtap and tap. valgrind: valgrind's memcheck runs the server with the usual extension.
-# Because that is slow, the only part is regress, and there is no JIT, which would compile for more than half an hour. The tools write
+# compiled: the extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, and the
+# server loads their libraries first. The parts are regress, isolation, pgtap and tap. valgrind:
+# valgrind's memcheck runs the server with the usual extension. Because that is slow, the only part
+# is regress, and there is no JIT, which would compile for more than half an hour. The tools write
 # reports into files, which must be empty at the end.
 #
 # The last line is "N passed, N failed".
@@ -41,9 +42,10 @@ watched() {
     rm -f "$reports"/*
 }
 
-# All reports of the sanitizers. Of valgrind's reports, those with the extension on the stack, or at the origin of an uninitialized
-# value. The other reports are about the packaged server, which does not tell valgrind that padding bytes may be uninitialized. If
-# the extension flushes WAL with such bytes, that is no error of the extension either, so there only the origin counts.
+# All reports of the sanitizers. Of valgrind's reports, those with the extension on the stack, or at
+# the origin of an uninitialized value. The other reports are about the packaged server, which does
+# not tell valgrind that padding bytes may be uninitialized. If the extension flushes WAL with such
+# bytes, that is no error of the extension either, so there only the origin counts.
 reported() {
     local file
     for file in "$reports"/*; do

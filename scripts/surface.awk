@@ -1,4 +1,5 @@
-# Writes the public functions and procedures of names and keys as SQL, from sql/surface, which says how its lines are read:
+# Writes the public functions and procedures of names and keys as SQL, from sql/surface, which says
+# how its lines are read:
 #
 #   awk -v edition=extension -f scripts/surface.awk sql/surface
 #   awk -v edition=portable -f scripts/surface.awk sql/surface
@@ -35,14 +36,15 @@ function values_of_ids() {
     return "advisory._check_list(namespace, ids::pg_catalog.text[], 'id')"
 }
 
-# ---- Reading ------------------------------------------------------------------------------------------
+# ---- Reading -------------------------------------------------------------------------------------
 
 function fail(what) {
     print FILENAME ": " what ": " $1 | "cat >&2"
     exit 1
 }
 
-# Sets head, comment, symbol, rows, is_immutable, call, own_comment; and of the head kind, name, args and result.
+# Sets head, comment, symbol, rows, is_immutable, call, own_comment; and of the head kind, name,
+# args and result.
 function read_declaration(    i, line, field, other, to_end) {
     head = comment = symbol = rows = is_immutable = call = own_comment = field = ""
     for (i = 1; i <= NF; i++) {
@@ -84,9 +86,10 @@ function read_declaration(    i, line, field, other, to_end) {
     results[name] = result
 }
 
-# ---- Writing ------------------------------------------------------------------------------------------
+# ---- Writing -------------------------------------------------------------------------------------
 
-# write_form(ending of the symbol, the argument in this form, its type in casts, what the portable edition makes of it)
+# write_form(ending of the symbol, the argument in this form, its type in casts, what the portable
+# edition makes of it)
 function write_form(ending, argument, type, value,    arguments, returns) {
     arguments = args
     returns = result
@@ -182,7 +185,8 @@ function rest_of_table(returns) {
     return returns ~ /TABLE/ ? substr(returns, index(returns, "(") + 1) : ""
 }
 
-# A beginning and a list, in lines of at most 100 characters: the further ones stand under the first element.
+# A beginning and a list, in lines of at most 100 characters: the further ones stand under the first
+# element.
 function wrapped(beginning, list,    part, count, i, line, lines, indent) {
     indent = sprintf("%" length(beginning) "s", "")
     count = split(list, part, ", ")

@@ -3,10 +3,11 @@
 #
 #   scripts/terminal.pl PAGE.md >PICTURE.svg
 #
-# Its blocks of SQL become what a user types, and the fences after them what psql prints. If the page says in which sessions its blocks
-# run (`<!-- in 4711 -->`), each session is a terminal, and the picture moves: each block and each answer appears in its turn. Headings of
-# the second level are scenes, which have a number. Without motion, where the viewer asks for that or cannot do it, the picture is as it is
-# in the end.
+# Its blocks of SQL become what a user types, and the fences after them what psql prints. If the
+# page says in which sessions its blocks run (`<!-- in 4711 -->`), each session is a terminal, and
+# the picture moves: each block and each answer appears in its turn. Headings of the second level
+# are scenes, which have a number. Without motion, where the viewer asks for that or cannot do it,
+# the picture is as it is in the end.
 use strict;
 use warnings;
 use utf8;

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Runs one test on a server of its own, and prints TAP: scripts/tap.pl calls it, in a stage that scripts/test.sh has made.
+# Runs one test on a server of its own, and prints TAP: scripts/tap.pl calls it, in a stage that
+# scripts/test.sh has made.
 #
 #   scripts/test-one.sh FILE        test/*/*.t, or pgTAP: test/pgtap/*.sql
 #   scripts/test-one.sh regress     pg_regress with the tests that REGRESS_TESTS names
 #   scripts/test-one.sh isolation   pg_isolation_regress with the specs that ISOLATION_TESTS names
-#   scripts/test-one.sh portable    both, on the portable edition, with those that PORTABLE_REGRESS and PORTABLE_ISOLATION name
+#   scripts/test-one.sh portable    both, on the portable edition, with those that PORTABLE_REGRESS
+#                                   and PORTABLE_ISOLATION name
 #   scripts/test-one.sh portable:FILE   pgTAP, on the portable edition
 #   scripts/test-one.sh library     what was built; without a server
 #
-# TEST_TIMEOUT is how many seconds it may take, and a *.t file ends itself after TEST_SECONDS. Standard error becomes comments that begin with "#!".
+# TEST_TIMEOUT is how many seconds it may take, and a *.t file ends itself after TEST_SECONDS.
+# Standard error becomes comments that begin with "#!".
 set -euo pipefail
 exec 2> >(exec sed -u 's/^/#! /')
 # shellcheck source=scripts/server.sh
@@ -23,9 +26,10 @@ limited() { server_run timeout --kill-after=10 "$TEST_TIMEOUT" "$@"; }
 
 comments() { sed 's/^/# /' "$@"; }
 
-# ---- The library --------------------------------------------------------------------------------------
+# ---- The library ---------------------------------------------------------------------------------
 
-# It must load into a server without a C++ run-time library. (__cxa_finalize belongs to the C library and is in every library.)
+# It must load into a server without a C++ run-time library. (__cxa_finalize belongs to the C
+# library and is in every library.)
 test_library() {
     local library
     library=$ADVISORY_EXT_STAGE$("$PG_CONFIG" --pkglibdir)/$EXTENSION.so
@@ -72,9 +76,10 @@ expect_nothing() {
     fi
 }
 
-# ---- pg_regress and pg_isolation_regress ------------------------------------------------------------
+# ---- pg_regress and pg_isolation_regress ---------------------------------------------------------
 
-# regress DIFFS COMMAND…: runs one of them by a command, and prints its results as TAP without the plan. The form of their lines changed with 16.
+# regress DIFFS COMMAND…: runs one of them by a command, and prints its results as TAP without the
+# plan. The form of their lines changed with 16.
 regress() {
     local diffs=$1 output=$server_dir/regress.out status=0 line
     shift
@@ -100,7 +105,7 @@ installcheck() {
     return "$status"
 }
 
-# ---- pgTAP ------------------------------------------------------------------------------------------
+# ---- pgTAP ---------------------------------------------------------------------------------------
 
 # In a database with pgTAP and the edition that the second argument names.
 test_pgtap() {
@@ -117,9 +122,10 @@ run_psql() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
 
 install_extension() { run_psql -c "CREATE EXTENSION $EXTENSION"; }
 
-# ---- The portable edition -----------------------------------------------------------------------------
+# ---- The portable edition ------------------------------------------------------------------------
 
-# The owner of a database, without any other privilege, loads the file, and once more. All clients are this role from then on.
+# The owner of a database, without any other privilege, loads the file, and once more. All clients
+# are this role from then on.
 install_portable() {
     run_psql -c 'CREATE ROLE portable_owner LOGIN' -c 'CREATE DATABASE portable OWNER portable_owner' || return
     run_psql -c 'GRANT SET ON PARAMETER deadlock_timeout TO portable_owner' || return   # the specs set it
@@ -153,7 +159,8 @@ test_portable() {
     return "$status"
 }
 
-# shared_tests FOLDER PROGRAM…: every version looks for tests and for answers in the folder that it runs in.
+# shared_tests FOLDER PROGRAM…: every version looks for tests and for answers in the folder that it
+# runs in.
 shared_tests() {
     local folder=$server_dir/portable/$1 names=$PORTABLE_REGRESS
     [ "$1" = regress ] || names=$PORTABLE_ISOLATION
@@ -162,7 +169,7 @@ shared_tests() {
     regress "$folder/regression.diffs" env -C "$folder" "$@" --bindir="$PG_BINDIR" --use-existing --dbname=portable $names
 }
 
-# ---- All together -----------------------------------------------------------------------------------
+# ---- All together --------------------------------------------------------------------------------
 
 # Tests that crash a server on purpose start another one.
 look_for_crash() {

@@ -1,21 +1,28 @@
 #!/usr/bin/env bash
-# Builds the packages, installs them where nothing else is, tests them and removes them: `make test-packages`. Needs root.
+# Builds the packages, installs them where nothing else is, tests them and removes them:
+# `make test-packages`. Needs root.
 #
-#   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has built)
+#   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has
+#                                   built)
 #   RELEASES="bookworm trixie sid"  the Debian releases for deb
-#   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what this one cannot
-#   TEST_UNTIL=…                    from this time on, in seconds since 1970, less five minutes, neither deb nor readme begins
-#   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
-#                                   folders in there to have them made anew
+#   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what
+#                                   this one cannot
+#   TEST_UNTIL=…                    from this time on, in seconds since 1970, less five minutes,
+#                                   neither deb nor readme begins
+#   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the
+#                                   folder "packages"; remove a release's folders in there to have
+#                                   them made anew
 #
-# dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
-# deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
-# minimal chroot installs it with apt, and test/packages/installed.sh goes on there. readme: in another copy test/packages/readme.sh
-# follows README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is
-# built and installed into a folder here.
+# dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away
+# server and tested with it.
+# deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree
+# as it is; a fresh copy of a minimal chroot installs it with apt, and test/packages/installed.sh
+# goes on there. readme: in another copy test/packages/readme.sh follows README.md. For another
+# processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM
+# package is built and installed into a folder here.
 #
-# The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
-# and ", N skipped" if there were any.
+# The packages stay in results/packages. A release that is not available counts as skipped. The last
+# line is "N passed, N failed", and ", N skipped" if there were any.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -73,7 +80,7 @@ skip() {
     skipped=$((skipped + 1))
 }
 
-# ---- The archive for PGXN ---------------------------------------------------------------------------
+# ---- The archive for PGXN ------------------------------------------------------------------------
 
 test_dist() {
     local archive tree
@@ -123,10 +130,11 @@ repeats_itself() {
     (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) && cmp "$2" "$again"
 }
 
-# ---- Debian packages --------------------------------------------------------------------------------
+# ---- Debian packages -----------------------------------------------------------------------------
 
-# obtain PLACE LOG: leaves two complete chroots in the cache, a minimal one and one that can build packages. A place is a release,
-# followed by -ARCHITECTURE for another processor. A chroot gets its name when it is complete, so that an incomplete one is never used.
+# obtain PLACE LOG: leaves two complete chroots in the cache, a minimal one and one that can build
+# packages. A place is a release, followed by -ARCHITECTURE for another processor. A chroot gets its
+# name when it is complete, so that an incomplete one is never used.
 obtain() {
     local place=$1 log=$2 clean=$CACHE/$1 builder=$CACHE/$1-build architecture=
     ! is_foreign "$place" || architecture=${place#*-}
@@ -221,7 +229,8 @@ follow_readme() {
     fi
 }
 
-# Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
+# Two warnings are expected: no bug report has asked for the package, and an older lintian does not
+# know newer standards.
 lint_packages() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     check "lintian has no error and no warning" in_chroot "" "$work/lintian" "$2" bash -c '
@@ -229,8 +238,8 @@ lint_packages() {
             "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
 }
 
-# in_fresh_chroot PLACE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal chroot. The packages that were built are
-# in its /root.
+# in_fresh_chroot PLACE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal
+# chroot. The packages that were built are in its /root.
 in_fresh_chroot() {
     local place=$1 script=$2 status=0
     fresh=$CACHE/$place.fresh
@@ -255,9 +264,10 @@ in_fresh_chroot() {
     fresh=
 }
 
-# ---- RPM packages -----------------------------------------------------------------------------------
+# ---- RPM packages --------------------------------------------------------------------------------
 
-# With Debian's server and Debian's rpm, which knows nothing of the packages that the spec file asks for.
+# With Debian's server and Debian's rpm, which knows nothing of the packages that the spec file asks
+# for.
 test_rpm() {
     local top=$work/rpm root=$work/root major archive rpm
     title "rpm: the RPM package"
@@ -294,7 +304,7 @@ nothing_remains() {
     [ -z "$left" ] || { say "$left"; return 1; }
 }
 
-# ---- All together -----------------------------------------------------------------------------------
+# ---- All together --------------------------------------------------------------------------------
 
 cleanup() {
     trap '' HUP INT PIPE TERM

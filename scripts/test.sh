@@ -2,22 +2,31 @@
 # Tests on servers of their own: `make test`, `make test-all`.
 #
 #   PG_CONFIG=…            the server's version
-#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap integration faults. Without it all but the last two.
-#                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
-#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby and migration tools, from packages;
-#                          faults needs FAULTS=1.) PARTS=all: also integration.
-#   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
+#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap integration
+#                          faults. Without it all but the last two.
+#                          (portable: the portable edition, with the tests that both editions share,
+#                          and those in test/portable.)
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby
+#                          and migration tools, from packages; faults needs FAULTS=1.) PARTS=all:
+#                          also integration.
+#   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without
+#                          path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
-#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT 3000)
-#   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are left are skipped, and named
+#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT
+#                          3000)
+#   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are
+#                          left are skipped, and named
 #   TEST_TWICE=yes         a test that fails is run once more, alone; what failed first is named
-#   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's version does not matter for them
+#   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's
+#                          version does not matter for them
 #
-# Each *.t file and each other part has a server of its own, so they run side by side. Those that measure time say so in a line
-# "# Runs alone: …", and run one after the other when all others have ended.
+# Each *.t file and each other part has a server of its own, so they run side by side. Those that
+# measure time say so in a line "# Runs alone: …", and run one after the other when all others have
+# ended.
 #
-# The last line is "N passed, N failed", and ", N skipped" where some were. It counts single tests: a pg_regress test
-# and an isolation spec as one each, TAP by its assertions. Each line "failed: …" before it names a test that has failed.
+# The last line is "N passed, N failed", and ", N skipped" where some were. It counts single tests:
+# a pg_regress test and an isolation spec as one each, TAP by its assertions. Each line "failed: …"
+# before it names a test that has failed.
 set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
@@ -100,8 +109,9 @@ left_here() {
     done
 }
 
-# The process IDs of what the tests have started and that is still there: their environment names this run. The last ones may need a
-# moment. (What has ended, but for which nobody has waited yet, has no program any more.)
+# The process IDs of what the tests have started and that is still there: their environment names
+# this run. The last ones may need a moment. (What has ended, but for which nobody has waited yet,
+# has no program any more.)
 left_running() {
     local last=$((SECONDS + 20)) found
     while :; do

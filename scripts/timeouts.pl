@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Timeouts in documents and examples must have a unit, or be '0' or NULL, or a parameter (in a document) or psql's variable "timeout". A
-# number without a unit means seconds, which the reader of 5000 does not expect. The documents must say so, and so must the examples for
-# Node, whose driver accepts numbers. Prints violations.
+# Timeouts in documents and examples must have a unit, or be '0' or NULL, or a parameter (in a
+# document) or psql's variable "timeout". A number without a unit means seconds, which the reader of
+# 5000 does not expect. The documents must say so, and so must the examples for Node, whose driver
+# accepts numbers. Prints violations.
 use strict;
 use warnings;
 use utf8;

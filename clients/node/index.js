@@ -1,4 +1,5 @@
-// Named locks, semaphores, leases and claims of advisory_ext, for node-postgres. README.md has an example of each.
+// Named locks, semaphores, leases and claims of advisory_ext, for node-postgres. README.md has an
+// example of each.
 'use strict';
 
 const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
@@ -28,8 +29,9 @@ class Advisory {
 
     // Runs work(client) while it has the lock, and returns what work returns.
     //
-    // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work changes by this client is visible when the
-    // next one gets the lock. With scope: 'session', without a transaction.
+    // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work
+    // changes by this client is visible when the next one gets the lock. With scope: 'session',
+    // without a transaction.
     async withLock(namespace, name, ...rest) {
         const [{ timeout, scope, shared }, work] = split(rest, { ...HOLD, shared: false });
         const mode = shared ? '_shared' : '';
@@ -48,7 +50,8 @@ class Advisory {
         }, work);
     }
 
-    // Runs work(lease, signal) with a lease, which is renewed in the background. For work that takes long, or that is not SQL.
+    // Runs work(lease, signal) with a lease, which is renewed in the background. For work that
+    // takes long, or that is not SQL.
     async withLease(namespace, name, ...rest) {
         const [options, work] = split(rest, LEASE);
         return withLease(this.#pool, checkNames(namespace, name), {
@@ -59,8 +62,9 @@ class Advisory {
         }, work);
     }
 
-    // Claims the present window of time, such as this day with every: '1 day': the Date at which it begins, or null if it is claimed already.
-    // With client, in its transaction: if that rolls back, the window can be claimed again.
+    // Claims the present window of time, such as this day with every: '1 day': the Date at which it
+    // begins, or null if it is claimed already. With client, in its transaction: if that rolls
+    // back, the window can be claimed again.
     async claim(namespace, name, every, options = {}) {
         const { windowStart, timeZone, client } = withDefaults(options, CLAIM);
         const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
@@ -70,8 +74,8 @@ class Advisory {
         return began === null ? null : new Date(Number(began));
     }
 
-    // Both ways of holding: take and release are a routine with its values after the names. What the wait for a connection took of the
-    // timeout, the wait for the lock no longer has.
+    // Both ways of holding: take and release are a routine with its values after the names. What
+    // the wait for a connection took of the timeout, the wait for the lock no longer has.
     async #hold(scope, names, timeout, { take, release }, work) {
         const ms = timeout === null ? Infinity : msOf(timeout);
         const start = performance.now();
@@ -147,8 +151,9 @@ function split([first, second], defaults) {
     return [withDefaults(options ?? {}, defaults), work];
 }
 
-// The routine that takes a lock or slot. In session scope a procedure, which waits without a snapshot: a function would be in the way of
-// what the work of its holder may be, such as CREATE INDEX CONCURRENTLY.
+// The routine that takes a lock or slot. In session scope a procedure, which waits without a
+// snapshot: a function would be in the way of what the work of its holder may be, such as CREATE
+// INDEX CONCURRENTLY.
 function taking(scope, what) {
     if (scope !== 'transaction' && scope !== 'session') {
         throw new TypeError(`scope is 'transaction' or 'session', not ${JSON.stringify(scope)}`);
@@ -156,7 +161,8 @@ function taking(scope, what) {
     return `${scope === 'transaction' ? 'xact' : 'await'}_${what}`;
 }
 
-// The row that a statement returns. Without a name for the statement, which old poolers could not carry.
+// The row that a statement returns. Without a name for the statement, which old poolers could not
+// carry.
 async function call(client, text, values) {
     const { rows } = await client.query({ text, values, rowMode: 'array' });
     return rows[0] ?? [];

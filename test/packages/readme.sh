@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Follows README.md on a clean Debian, as a new user does: its first screen, up to the error that
 # names the holder, where it counts the lines that are typed, and the time; then the section
-# "Install". And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a chroot that
-# is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# "Install". And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a chroot
+# that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #

@@ -1,5 +1,5 @@
-// An election: of all the processes that run this, one leads. When it ends, another one leads at once; if it vanishes or hangs, after the
-// TTL. `node election.js ann`
+// An election: of all the processes that run this, one leads. When it ends, another one leads at
+// once; if it vanishes or hangs, after the TTL. `node election.js ann`
 //
 //     CREATE TABLE beat (leader text NOT NULL, token bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 'use strict';
@@ -17,7 +17,8 @@ process.on('SIGTERM', () => { isOver = true; });
 async function lead(lease, signal) {
     console.log(`${me} leads, token ${lease.token}`);
     while (!signal.aborted && !isOver) {
-        // Checked in the transaction that writes: nobody else gets the lease before that is committed.
+        // Checked in the transaction that writes: nobody else gets the lease before that is
+        // committed.
         await pool.query('INSERT INTO beat (leader, token) SELECT $1, $2::bigint FROM advisory.check_lease($3, $4, $2::bigint)',
             [me, lease.token, 'leader', 'scheduler']);
         await sleep(100);

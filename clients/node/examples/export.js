@@ -1,4 +1,5 @@
-// One at a time per user: a second POST /users/7/export gets the status 409 until the first one is done. Other users are not affected.
+// One at a time per user: a second POST /users/7/export gets the status 409 until the first one is
+// done. Other users are not affected.
 //
 //     CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL);
 //     CREATE TABLE export (user_id bigint NOT NULL, content jsonb NOT NULL, made_at timestamptz NOT NULL DEFAULT now());

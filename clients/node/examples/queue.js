@@ -1,4 +1,5 @@
-// A work queue for several workers, at most two jobs of a tenant at a time: `node queue.js`, as often as you like. Behind PgBouncer, too.
+// A work queue for several workers, at most two jobs of a tenant at a time: `node queue.js`, as
+// often as you like. Behind PgBouncer, too.
 //
 //     CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant text NOT NULL, mail text NOT NULL, done_at timestamptz);
 //     CREATE INDEX ON job (tenant, id) WHERE done_at IS NULL;
@@ -12,8 +13,8 @@ const pool = new Pool();
 pool.on('error', (error) => console.error(error.message));     // an idle connection was lost; the pool makes another
 const advisory = new Advisory(pool);
 
-// Does a job of the tenant; false if all of them are done, or other workers have them. Slot, job and work are one transaction: after a crash
-// another worker does the job.
+// Does a job of the tenant; false if all of them are done, or other workers have them. Slot, job
+// and work are one transaction: after a crash another worker does the job.
 const workFor = (tenant) => advisory.withSlot('tenant', tenant, 2, async (client) => {
     const { rows: [job] } = await client.query(
         'SELECT id, mail FROM job WHERE tenant = $1 AND done_at IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED', [tenant]);

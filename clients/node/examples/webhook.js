@@ -1,4 +1,5 @@
-// Webhooks, each processed once, although their sender sends them again and to several processes: POST /webhook/<event id>
+// Webhooks, each processed once, although their sender sends them again and to several processes:
+// POST /webhook/<event id>
 //
 //     CREATE TABLE webhook_done (event_id text PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now());
 //     CREATE TABLE payment (event_id text NOT NULL);

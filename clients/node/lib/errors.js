@@ -1,6 +1,7 @@
 'use strict';
 
-// What this package raises. Every other error is the driver's or the work's own, and comes through unchanged.
+// What this package raises. Every other error is the driver's or the work's own, and comes through
+// unchanged.
 class AdvisoryError extends Error {
     constructor(message, [namespace, name] = [], cause = undefined) {
         super(message, cause === undefined ? undefined : { cause });
@@ -13,24 +14,27 @@ class AdvisoryError extends Error {
 
 // Somebody else has it, for as long as we were willing to wait.
 class NotAvailable extends AdvisoryError {
-    // holder: { pid, role, application, text }; remedy: the statement that ends the holder, or null.
+    // holder: { pid, role, application, text }; remedy: the statement that ends the holder, or
+    // null.
     constructor(message, names, cause, found) {
         super(message, names, cause);
         Object.assign(this, found);
     }
 }
 
-// The work is done, but the lock was not held until its end: somebody else may have worked at the same time.
+// The work is done, but the lock was not held until its end: somebody else may have worked at the
+// same time.
 class LockLost extends AdvisoryError {}
 
-// Somebody else may have the lease: the work has to stop, and what it did last may have to be undone.
+// Somebody else may have the lease: the work has to stop, and what it did last may have to be
+// undone.
 class LeaseLost extends AdvisoryError {}
 
 // A session-level lock behind a pooler that gives each transaction another session.
 class TransactionPooler extends AdvisoryError {}
 
-// Whoever holds it comes first in DETAIL, and after that those who wait. A line for each. An application may have a name that looks like
-// the rest of its line, so the last one counts.
+// Whoever holds it comes first in DETAIL, and after that those who wait. A line for each. An
+// application may have a name that looks like the rest of its line, so the last one counts.
 const LINE = /^Process (\d+)(?: of role "(.*?)")?(?:, application "(.*)",)? (?:(waits)|holds|has) /gm;
 
 const REMEDY = /(?:: (SELECT advisory\.terminate_holder.*)| COMMIT PREPARED (.*) or (ROLLBACK PREPARED \2))\.$/s;

@@ -11,16 +11,18 @@ const PATIENCE = 10000;     // ms for one answer, if the lease has so long
 
 // What the work gets to see of its lease.
 const seenBy = (keeper) => ({
-    // A BigInt that is greater than those of all earlier holders. Whatever is written outside the database is to compare it.
+    // A BigInt that is greater than those of all earlier holders. Whatever is written outside the
+    // database is to compare it.
     get token() { return keeper.token; },
     // When the server would let others have it, unless it is renewed once more.
     get expiresAt() { return keeper.expiresAt; },
-    // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was stopped, or too busy for its timers.
+    // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was
+    // stopped, or too busy for its timers.
     check: () => keeper.check(),
 });
 
-// Runs work(lease, signal) with the lease, and ends it afterwards. If the lease was lost, LeaseLost is thrown, whatever the work did; what
-// the work threw is its cause.
+// Runs work(lease, signal) with the lease, and ends it afterwards. If the lease was lost, LeaseLost
+// is thrown, whatever the work did; what the work threw is its cause.
 async function withLease(pool, names, options, work) {
     const keeper = new Keeper(pool, names, options);
     let done;
@@ -43,8 +45,9 @@ async function withLease(pool, names, options, work) {
 
 // Takes, renews and ends a lease, all on a connection of its own.
 //
-// The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL counts
-// from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
+// The lease is renewed after a third of its TTL. If that fails it is tried again, on a new
+// connection, until the TTL is over. The TTL counts from before the last call was sent that
+// succeeded, so that we never believe in the lease for longer than the server does.
 class Keeper {
     token; expiresAt;
     #pool; #names; #options; #ttl; #retry;  // the last two in ms
@@ -76,8 +79,9 @@ class Keeper {
         }
     }
 
-    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over before its answer comes. Who waits
-    // goes on when the connection is lost, or the server restarts or fails over; but who begins at a standby is at the wrong address.
+    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over
+    // before its answer comes. Who waits goes on when the connection is lost, or the server
+    // restarts or fails over; but who begins at a standby is at the wrong address.
     async take() {
         const { ttl, owner, lockDelay } = this.#options;
         const { row: times } = await this.#ask(PATIENCE,
@@ -110,7 +114,8 @@ class Keeper {
                 await sleep(isTaken ? 0 : this.#retry);
             }
         }
-        // The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
+        // The server answers so if the wait for its standby was cancelled: then a failover could
+        // give the lease to somebody else.
         if (warning) {
             this.#lose(`the grant is not confirmed: ${warning}`);
         }
@@ -127,7 +132,8 @@ class Keeper {
         this.#until = sentAt + this.#ttl;
     }
 
-    // Independent of the renewals, so that one that hangs does not keep the work from stopping in time.
+    // Independent of the renewals, so that one that hangs does not keep the work from stopping in
+    // time.
     #watch() {
         this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), asTimer(this.#until - now()));
     }
@@ -158,7 +164,8 @@ class Keeper {
         }
     }
 
-    // Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends when its TTL is over.
+    // Never fails, so that it does not hide an error of the work: if the server does not answer,
+    // the lease ends when its TTL is over.
     async end() {
         this.isLost();                          // as of now, not of when the server has answered
         clearTimeout(this.#watchdog);
@@ -187,8 +194,8 @@ class Keeper {
         return new LeaseLost(`lease "${this.#names.join('/')}" ${what}`, this.#names);
     }
 
-    // The row that the call returns, when it was sent, and what the server warned of. After an error of the connection, or if no answer
-    // comes in time, the next call makes a new connection.
+    // The row that the call returns, when it was sent, and what the server warned of. After an
+    // error of the connection, or if no answer comes in time, the next call makes a new connection.
     async #ask(ms, text, values) {
         if (this.#connection?.isBroken) {
             this.disconnect(true);

@@ -7,11 +7,14 @@ const ROUNDS = 5;
 const PATIENCE = 10000;     // ms for the second connection
 const QUEUE = 1000;         // ms for its statement: in session mode it may have to wait for a server
 
-// Refuses session-level locks behind a pooler in transaction mode: there the next transaction of this client may run in another session.
+// Refuses session-level locks behind a pooler in transaction mode: there the next transaction of
+// this client may run in another session.
 //
-// Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
-// If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both open
-// share a process, or if one of them has two. Each is asked when it has no transaction. Without a second connection there is no lock.
+// Whoever talks to the server itself pays one statement. The server tells each client the number of
+// its process; a pooler invents that. If the two differ there is a pooler, but it may be in session
+// mode. Then it is in transaction mode if two connections that are both open share a process, or if
+// one of them has two. Each is asked when it has no transaction. Without a second connection there
+// is no lock.
 async function refuseTransactionPooler(pool, lent, names) {
     const mine = new Set([await processOf(lent)]);
     if (mine.has(lent.client.processID)) {

@@ -4,8 +4,8 @@
 const { createHash } = require('crypto');
 const { inspect } = require('util');
 
-// The key of a name, as advisory.key() computes it on the server: key('billing', 'invoice:42'), or key('nightly') for a name without a
-// namespace. The first eight bytes of SHA-256, as a BigInt.
+// The key of a name, as advisory.key() computes it on the server: key('billing', 'invoice:42'), or
+// key('nightly') for a name without a namespace. The first eight bytes of SHA-256, as a BigInt.
 function key(...names) {
     if (names.length < 1 || names.length > 2) {
         throw new TypeError('key() takes a namespace and a name, or only a name');
@@ -33,7 +33,8 @@ const NAMES = '$1::text, $2::text';
 
 const checkNames = (...names) => names.map(checkName);
 
-// A time as PostgreSQL reads it. A number is in milliseconds. A string has a unit, because PostgreSQL takes '5000' for seconds.
+// A time as PostgreSQL reads it. A number is in milliseconds. A string has a unit, because
+// PostgreSQL takes '5000' for seconds.
 function checkTime(value, what) {
     if (typeof value === 'number' && value >= 0 && value < 2 ** 53) {
         return `${Math.ceil(value)} ms`;
@@ -57,7 +58,8 @@ function msOf(time) {
 // An interval or a point in time of SQL as a number of milliseconds.
 const inMs = (expression) => `1000 * extract(epoch FROM ${expression})::float8`;
 
-// The options with their defaults. An option that does not exist is a mistake, such as a "timout" that would not be heeded.
+// The options with their defaults. An option that does not exist is a mistake, such as a "timout"
+// that would not be heeded.
 function withDefaults(options, defaults) {
     for (const name of typeof options === 'object' ? Object.keys(options) : [options]) {
         if (!Object.hasOwn(defaults, name)) {

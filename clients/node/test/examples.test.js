@@ -1,4 +1,5 @@
-// The examples do what they promise. (Those that serve HTTP are tested together with other languages' in the repository.)
+// The examples do what they promise. (Those that serve HTTP are tested together with other
+// languages' in the repository.)
 'use strict';
 
 const assert = require('node:assert/strict');

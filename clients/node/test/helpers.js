@@ -1,4 +1,5 @@
-// What the tests share. They run against the database of PGHOST, PGPORT, PGUSER and PGDATABASE, with the extension or the portable edition.
+// What the tests share. They run against the database of PGHOST, PGPORT, PGUSER and PGDATABASE,
+// with the extension or the portable edition.
 //
 //     TRANSACTION_POOLER, SESSION_POOLER: ports of a PgBouncer in these modes, with its socket in PGHOST
 //     SERVER_CTL: a command that takes "stop -m immediate" and "start" (the tests of this kind run alone)
@@ -60,7 +61,8 @@ function defer() {
     return { promise, resolve };
 }
 
-// Somebody else, whose application is "other", has something until done(): otherwise('withLock', 'ns', 'name', options).
+// Somebody else, whose application is "other", has something until done(): otherwise('withLock',
+// 'ns', 'name', options).
 const otherwise = (...what) => as('other', ...what);
 
 async function as(application, method, ...args) {
@@ -76,8 +78,9 @@ async function as(application, method, ...args) {
     return { held, done: async () => { done.resolve(); await held; } };
 }
 
-// A network that can be cut: a port of loopback that leads to the server, or to that port of it, with a delay of so many milliseconds each
-// way. After freeze() nothing comes through any more; after refuse() all connections end, and new ones at once.
+// A network that can be cut: a port of loopback that leads to the server, or to that port of it,
+// with a delay of so many milliseconds each way. After freeze() nothing comes through any more;
+// after refuse() all connections end, and new ones at once.
 async function makeNetwork(port = process.env.PGPORT ?? 5432, delay = 0) {
     const sockets = new Set();
     let isFrozen = false, isRefusing = false;

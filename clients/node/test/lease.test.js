@@ -13,7 +13,8 @@ const takenBySomebody = (name) => value(`SELECT token::text FROM advisory.lease(
 // Work that goes on until it is told to stop; then rejects as fetch() and others do.
 const endless = (lease, signal) => new Promise((resolve, reject) => { signal.addEventListener('abort', () => reject(signal.reason)); });
 
-// A machine that is busy with other things, and does not let a process run for half a second, is forgiven twice.
+// A machine that is busy with other things, and does not let a process run for half a second, is
+// forgiven twice.
 async function forgiven(attempt) {
     for (let i = 1; ; i++) {
         try {
@@ -165,8 +166,8 @@ test('it is told even if the connection is lost as well', async () => {
     }), /no longer ours at the end/);
 });
 
-// Cuts the network, and returns when the work is told: ms after the moment at which the server lets others have the lease. (Both have the
-// same clock here.)
+// Cuts the network, and returns when the work is told: ms after the moment at which the server lets
+// others have the lease. (Both have the same clock here.)
 async function latenessOfAbort(ttl, cut) {
     const network = await makeNetwork();
     let late, cutAt;

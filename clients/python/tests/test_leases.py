@@ -250,7 +250,8 @@ class Leases(Case):
                 remaining = float(self.row('extract(epoch FROM expires_at - clock_timestamp())'))
                 left = time.monotonic()
         self.assertLess(time.monotonic() - left, 2 / 3 + SLACK, 'leaving takes no longer than one answer may')
-        # Here the clocks are the same: not later than the server, but for the time to ask it, and not much earlier.
+        # Here the clocks are the same: not later than the server, but for the time to ask it, and
+        # not much earlier.
         self.assertGreater(remaining, -0.2)
         self.assertLess(remaining, SLACK)
         self.assertGreater(lost - frozen, 2 * 2 / 3 - SLACK)

@@ -89,7 +89,8 @@ class ServerKilled(Case):
 
     def test_lease_is_over(self):
         try:
-            # A busy machine may take so long to say that nobody listens there that it counts as no answer.
+            # A busy machine may take so long to say that nobody listens there that it counts as no
+            # answer.
             with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 1.5 s: .*(connect|not answered)'):
                 with self.advisory.lease(self.namespace, 'job', ttl=1.5) as lease:
                     self.kill()

@@ -1,5 +1,6 @@
-// A worker that holds a lease by clients/node, for lease_clients.t: a report with a line for each step. The arguments are its name, the
-// number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease.
+// A worker that holds a lease by clients/node, for lease_clients.t: a report with a line for each
+// step. The arguments are its name, the number of steps, how many seconds to sleep after each, the
+// TTL, and how long to wait for the lease.
 'use strict';
 
 const { setTimeout: sleep } = require('timers/promises');

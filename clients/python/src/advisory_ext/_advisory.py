@@ -69,7 +69,7 @@ class Advisory:
             [began] = ask(its, in_seconds(claimed), values)
             return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
-    # ---- Both ways of holding --------------------------------------------------------------------------------------
+    # ---- Both ways of holding --------------------------------------------------------------------
 
     @contextmanager
     def _hold(self, lock: _Lock, scope: str, lent: Callable[[Any, Any], Any]) -> Iterator[Any]:
@@ -89,7 +89,8 @@ class Advisory:
             yield connection
 
 
-# A lock or a semaphore: the calls that take and release it. Its names come first in their arguments.
+# A lock or a semaphore: the calls that take and release it. Its names come first in their
+# arguments.
 _Lock = namedtuple('_Lock', 'names take values release')
 
 
@@ -99,8 +100,8 @@ def _in_transaction(lent: Any, lock: _Lock) -> Iterator[Any]:
     yield value
     if status(lent) == IN_ERROR:
         raise AdvisoryError('a statement of the work has failed: nothing is committed', *lock.names)
-    # After a COMMIT, or COMMIT AND CHAIN, there may be another transaction already. One whose connection is lost would end without an
-    # error, and without a commit.
+    # After a COMMIT, or COMMIT AND CHAIN, there may be another transaction already. One whose
+    # connection is lost would end without an error, and without a commit.
     if status(lent) in {IDLE, LOST} or ask(lent, NOW) != (at,):
         raise LockLost('the transaction that held the lock has ended before the work', *lock.names)
 
@@ -136,7 +137,8 @@ def _take(connection: Any, lock: _Lock) -> tuple:
         return (slot or (True,))[0], None
     except Exception as error:
         raise_if_taken(error)
-        # A cancel, or a time limit, may come between the lock and its answer. A transaction would end with the error.
+        # A cancel, or a time limit, may come between the lock and its answer. A transaction would
+        # end with the error.
         if in_session:
             connection.close()
         raise

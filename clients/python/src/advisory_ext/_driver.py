@@ -48,7 +48,8 @@ def interruptibly(connection: Any, *question: Any) -> Any:
         thread.start()
         return answer.result()
     except BaseException:
-        # Ctrl-C: the server would go on, and the rollback wait for it. A cancel that comes before the statement is lost.
+        # Ctrl-C: the server would go on, and the rollback wait for it. A cancel that comes before
+        # the statement is lost.
         give_up = monotonic() + 10
         while thread.is_alive() and not answer.done() and monotonic() < give_up:
             with suppress(Exception):
@@ -69,11 +70,13 @@ def sqlstate(error: BaseException) -> str | None:
 def transaction(connection: Any) -> Iterator[None]:
     """Commits, or rolls back after an error. Fails on a connection that is in a transaction already."""
     if is_psycopg3(connection):
-        # In a transaction, its transaction() would be a savepoint, which commits nothing. autocommit cannot be set there.
+        # In a transaction, its transaction() would be a savepoint, which commits nothing.
+        # autocommit cannot be set there.
         with autocommit(connection, True), connection.transaction():
             yield
         return
-    # The connection's own context would hide an error of a connection that is broken by that of the rollback.
+    # The connection's own context would hide an error of a connection that is broken by that of the
+    # rollback.
     with autocommit(connection, False):
         try:
             yield
@@ -112,7 +115,7 @@ def collect_warnings(connection: Any) -> Iterator[list]:
     connection.remove_notice_handler(collect)
 
 
-# ---- Connections ---------------------------------------------------------------------------------------------------
+# ---- Connections ---------------------------------------------------------------------------------
 
 def is_pool(connect: Any) -> bool:
     """Of psycopg_pool, which need not be installed."""
@@ -128,7 +131,8 @@ def borrow(connect: Any) -> Iterator[Any]:
         try:
             yield connection
         except BaseException as error:
-            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this session have it.
+            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this
+            # session have it.
             if not isinstance(error, Exception):
                 if status(connection) == ACTIVE:
                     connection.cancel()

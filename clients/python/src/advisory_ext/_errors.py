@@ -68,7 +68,8 @@ def raise_if_taken(error: Any, limit: str = r'\1') -> None:
     found = _HOLDER.search(text)
     end = _REMEDY.search(hint)
     message = re.sub(r'(within [^"]*|without waiting)$', limit, diag.message_primary)
-    # What its constructor needs more than the message could not be unpickled, and a pool of processes would break.
+    # What its constructor needs more than the message could not be unpickled, and a pool of
+    # processes would break.
     taken = NotAvailable(message, diag.schema_name, diag.constraint_name)
     taken.holder = Holder(*((int(found[1]), found[2], found[3]) if found else (None, None, None)), text)
     taken.remedy = (end[1] or end[3]) if end else None

@@ -112,7 +112,8 @@ class Keeper(Lease):
                 time.sleep(0 if is_taken(error) else min(1, self._ttl / 30))
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
-        # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
+        # The server answers so if the wait for its standby was cancelled: then a failover could
+        # give the lease to somebody else.
         if answer.warnings:
             self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
 

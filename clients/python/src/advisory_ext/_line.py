@@ -128,7 +128,8 @@ def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
             is_open = wait([theirs], PATIENCE) and other.connection     # as of before we ask
             # Twice, as a pooler that hands out its servers in turn could keep in step with us.
             mine |= {ask(connection, PROCESS)} | {ask(connection, PROCESS)}
-            # In transaction mode those who wait for a server get it in turn: who has asked before us is served before us.
+            # In transaction mode those who wait for a server get it in turn: who has asked before
+            # us is served before us.
             if len(mine) == 1 and is_open and wait([theirs], PATIENCE / 4).not_done:
                 return False
             # If the other one cannot connect, nothing is proven, and its error comes out.

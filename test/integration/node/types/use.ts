@@ -1,4 +1,5 @@
-// Calls of clients/node as its types allow them, and some that they refuse. client_node.t compiles this.
+// Calls of clients/node as its types allow them, and some that they refuse. client_node.t compiles
+// this.
 import { Pool, PoolClient } from 'pg';
 import { Advisory, AdvisoryError, LeaseLost, NotAvailable, key } from 'advisory-ext';
 
