@@ -33,7 +33,8 @@ part() {
 
 # mark STATEMENTS PRINTED: what psql has printed for the statements becomes comments among them.
 mark() {
-    { diff --minimal --old-line-format='--> %L' --new-line-format='%L' --unchanged-line-format='%L' \
+    { diff --minimal --unchanged-line-format='%L' \
+        --old-line-format='--> %L' --new-line-format='%L' \
         "$2" <(sed 's/^$/--blank/' "$1") || true; } | sed 's/^--> $/-->/; s/^--blank$//'
 }
 

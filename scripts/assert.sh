@@ -21,15 +21,20 @@ work=           # our temporary directory, beside the result
 fetch_source() {
     local major=$1 file version
     mkdir -p "$work/apt/lists/partial"
-    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-        [ ! -e "$file" ] || sed -E 's/^deb /deb-src /; s/^(Types:).*/\1 deb-src/' "$file" >"$work/apt/${file##*/}"
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+        /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$file" ] || sed -E 's/^deb /deb-src /; s/^(Types:).*/\1 deb-src/' "$file" \
+            >"$work/apt/${file##*/}"
     done
-    local apt=(-qq -o APT::Sandbox::User= -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/apt"
+    local apt=(-qq -o APT::Sandbox::User= -o Dir::Etc::SourceList=/dev/null
+        -o Dir::Etc::SourceParts="$work/apt"
         -o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt")
     cd "$work"
     apt-get "${apt[@]}" update >"$log" 2>&1 || true
-    for version in $(apt-cache "${apt[@]}" showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -urV); do
-        if apt-get "${apt[@]}" source --download-only "postgresql-$major=$version" >>"$log" 2>&1; then
+    for version in $(apt-cache "${apt[@]}" showsrc "postgresql-$major" 2>/dev/null |
+        sed -n 's/^Version: //p' | sort -urV); do
+        if apt-get "${apt[@]}" source --download-only "postgresql-$major=$version" \
+            >>"$log" 2>&1; then
             say "source: postgresql-$major $version"
             dpkg-source --extract "postgresql-${major}_$version.dsc" source >>"$log" 2>&1
             return
@@ -66,7 +71,8 @@ main() {
     have apt-get || die "make test-assert takes PostgreSQL's source from apt, which is not here"
     packaged=$(find_pg_config)
     major=$(pg_major "$packaged")
-    CACHE=${ADVISORY_EXT_ASSERT_DIR:-${XDG_CACHE_HOME:-$(if is_root; then say /var/cache; else say ~/.cache; fi)}/$EXTENSION/assert}
+    CACHE=${XDG_CACHE_HOME:-$(if is_root; then say /var/cache; else say ~/.cache; fi)}
+    CACHE=${ADVISORY_EXT_ASSERT_DIR:-$CACHE/$EXTENSION/assert}
     built=$CACHE/$major/bin/pg_config
     mkdir -p "$CACHE"
     exec 9>"$CACHE/lock"

@@ -8,7 +8,7 @@
 # shellcheck disable=SC2034 # those that source this use it
 CACHE=${ADVISORY_EXT_MATRIX_DIR:-${XDG_CACHE_HOME:-/var/cache}/$EXTENSION}
 # shellcheck disable=SC2034
-BASES=$CACHE/bases                  # a minimal chroot of each release, from which the others are copied
+BASES=$CACHE/bases              # a minimal chroot of each release; the others are copies of it
 # shellcheck disable=SC2034
 CHROOT_TREE=/usr/src/$EXTENSION     # the copy of the work tree in a chroot
 
@@ -69,19 +69,21 @@ ENTER_CHROOT='
 in_chroot() {
     local prefix=$1 log=$2 root=$3 name environment=()
     shift 3
-    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT TEST_UNTIL TEST_TWICE TEST_ONCE EDITION CI \
-        ADVISORY_EXT_JIT; do
+    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_JOBS TEST_TIMEOUT TEST_UNTIL \
+        TEST_TWICE TEST_ONCE EDITION CI ADVISORY_EXT_JIT; do
         [ -z "${!name:-}" ] || environment+=("$name=${!name}")
     done
     run_shown "$prefix" "$log" "${IN_NAMESPACE[@]}" bash -c "$ENTER_CHROOT" chroot "$root" \
-        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 ${environment[@]+"${environment[@]}"} "$@"
+        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        ${environment[@]+"${environment[@]}"} "$@"
 }
 
 # Copies the work tree as it stands, without what git ignores.
 copy_tree() {
     rm -rf "$1"
     mkdir -p "$1"
-    work_tree_files | tar -C "$REPOSITORY" --null --files-from=- --create | tar -C "$1" --no-same-owner --extract
+    work_tree_files | tar -C "$REPOSITORY" --null --files-from=- --create |
+        tar -C "$1" --no-same-owner --extract
 }
 
 work_tree_files() {
@@ -110,7 +112,9 @@ call_qemu() {
     local registry=/proc/sys/fs/binfmt_misc
     bash "$REPOSITORY/scripts/packages.sh" qemu
     [ -e $registry/status ] || mount -t binfmt_misc binfmt_misc $registry
-    if [ ! -e $registry/qemu-s390x ] || [ ! -e $registry/qemu-aarch64 ]; then update-binfmts --enable; fi
+    if [ ! -e $registry/qemu-s390x ] || [ ! -e $registry/qemu-aarch64 ]; then
+        update-binfmts --enable
+    fi
 }
 
 # ---- Making a chroot -----------------------------------------------------------------------------
@@ -123,7 +127,8 @@ make_chroot() {
     exec 8>"$base.lock"
     flock 8     # others may need the same one
     # Not one of yesterday: a chroot that is made anew has the newest packages.
-    [ -n "$(find "$base" -maxdepth 0 -mtime -1 2>/dev/null)" ] || bootstrap "$release" "$base" "$3" "${4:-}" || status=$?
+    [ -n "$(find "$base" -maxdepth 0 -mtime -1 2>/dev/null)" ] ||
+        bootstrap "$release" "$base" "$3" "${4:-}" || status=$?
     exec 8>&-
     [ "$status" -eq 0 ] || return "$status"
     rm -rf "$root"
@@ -137,7 +142,8 @@ bootstrap() {
     [[ $uri != https:* ]] || options=(--include=ca-certificates)
     [ -z "$4" ] || options+=("--arch=$4")
     rm -rf "$base" "$base.partial"
-    run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${options[@]+"${options[@]}"} \
+    run_shown "" "$log" "${IN_NAMESPACE[@]}" \
+        debootstrap --variant=minbase ${options[@]+"${options[@]}"} \
         "$release" "$base.partial" "$uri" || return 1
     configure_apt "$base.partial"
     mv "$base.partial" "$base"

@@ -16,7 +16,8 @@ copy_sources() {
     if is_clone; then
         git archive HEAD | tar -x -C "$1"
     else
-        tar -c --exclude='./*.zip' --exclude='./*.zip.sha256' --exclude=./results --exclude=./.git . | tar -x -C "$1"
+        tar -c --exclude='./*.zip' --exclude='./*.zip.sha256' --exclude=./results \
+            --exclude=./.git . | tar -x -C "$1"
         make --no-print-directory -C "$1" clean >/dev/null
     fi
 }
@@ -54,7 +55,7 @@ pack() {
 }
 
 main() {
-    local tree name script mistakes
+    local tree name version script mistakes
     cd "$REPOSITORY"
     check_clone
     bash scripts/packages.sh dist
@@ -65,9 +66,11 @@ main() {
     copy_sources "$tree"
     ! is_clone || git diff --quiet HEAD || warn "changes that are not committed are left out"
     name=$EXTENSION-$(FIELD=version meta "$tree")
-    script=sql/$EXTENSION--$(sed -n "s/^default_version *= *'\([^']*\)'.*/\1/p" "$tree/$EXTENSION.control").sql
+    version=$(sed -n "s/^default_version *= *'\([^']*\)'.*/\1/p" "$tree/$EXTENSION.control")
+    script=sql/$EXTENSION--$version.sql
     make --no-print-directory --silent -C "$tree" PG_CONFIG=none "$script" >/dev/null
-    mistakes=$(perl "$tree/scripts/meta.pl" --dist "$tree" && perl "$tree/scripts/addresses.pl" "$tree") || die "$mistakes"
+    mistakes=$(perl "$tree/scripts/meta.pl" --dist "$tree" &&
+        perl "$tree/scripts/addresses.pl" "$tree") || die "$mistakes"
     pack "$tree" "$name.zip"
     say "$name.zip.sha256"
     say "$name.zip"

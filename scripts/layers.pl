@@ -20,7 +20,8 @@ my %below = (
 );
 
 my %only_in = (
-    'src/server/latch.h' => qr/\b(?:WaitLatch|SetLatch|ResetLatch|MyLatch|procLatch|HandleCatchupInterrupt)\b/,
+    'src/server/latch.h' =>
+        qr/\b(?:WaitLatch|SetLatch|ResetLatch|MyLatch|procLatch|HandleCatchupInterrupt)\b/,
     'src/base/compat.h'  => qr/\bShmemInit(?:Hash|Struct)\b/,
 );
 
