@@ -77,7 +77,8 @@ host_version() {
 obtain_chroot() {
     local version=$1 log=$2 root=$CACHE/$1 release
     [ ! -d "$root" ] || return 0
-    release=$(release_of "$version") || { say "no Debian release has PostgreSQL $version" >"$log"; return 1; }
+    release=$(release_of "$version") ||
+        { say "no Debian release has PostgreSQL $version" >"$log"; return 1; }
     say "$version | making a chroot of Debian $release, once (kept in $CACHE)"
     make_chroot "$release" "$root.partial" "$log" || return 1
     allow_experimental "$version" "$root.partial"
@@ -98,7 +99,8 @@ allow_experimental() {
     local version=$1 root=$2
     [ "$version" -ge 19 ] || return 0
     say "deb $(mirror) experimental main" >"$root/etc/apt/sources.list.d/experimental.list"
-    printf '%s\n' "Package: src:postgresql-$version" 'Pin: release a=experimental' 'Pin-Priority: 500' \
+    printf '%s\n' "Package: src:postgresql-$version" 'Pin: release a=experimental' \
+        'Pin-Priority: 500' \
         >"$root/etc/apt/preferences.d/postgresql"
 }
 
@@ -123,19 +125,22 @@ bring_older_server() {
     older=$(older_of "$version") || return 0
     [ ! -e "$root/usr/lib/postgresql/$older/complete" ] || return 0
     say "deb $(mirror) $(release_of "$older") main" >"$root/etc/apt/sources.list.d/older.list"
-    printf '%s\n' 'Package: *' "Pin: release n=$(release_of "$older")" 'Pin-Priority: 100' >"$root/etc/apt/preferences.d/older"
+    printf '%s\n' 'Package: *' "Pin: release n=$(release_of "$older")" 'Pin-Priority: 100' \
+        >"$root/etc/apt/preferences.d/older"
     # shellcheck disable=SC2016 # expanded by the inner shell
     in_chroot "$version | " "$log" "$root" bash -euc '
         cd /tmp
         apt-get -qq update
         mkdir -p /etc/postgresql-common/createcluster.d
         echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.d/none.conf
-        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "postgresql-$1" >/dev/null 2>&1
+        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+            "postgresql-$1" >/dev/null 2>&1
         apt-get -qq download "postgresql-server-dev-$1"
         dpkg-deb --extract postgresql-server-dev-*.deb /
         apt-get clean
         touch "/usr/lib/postgresql/$1/complete"
-        ' older "$older" || say "$version | PostgreSQL $older could not be had besides: $(reason "$log")"
+        ' older "$older" ||
+        say "$version | PostgreSQL $older could not be had besides: $(reason "$log")"
 }
 
 # ---- Testing -------------------------------------------------------------------------------------
@@ -152,14 +157,16 @@ make_there() {
     local version=$1 log=$2 target=$3 config
     if is_here "$version"; then
         config=$(find_pg_config) || config=$(chroot_pg_config "$version")
-        run_shown "$version | " "$log" make --no-print-directory -C "$work/tree" "$target" PG_CONFIG="$config"
+        run_shown "$version | " "$log" \
+            make --no-print-directory -C "$work/tree" "$target" PG_CONFIG="$config"
         return
     fi
     export TEST_ONCE=no
     # One release is tested without terminals, as users' chroots and containers are.
     [ "$version" != 17 ] || export WITHOUT_TERMINALS=1
     in_chroot "$version | " "$log" "$CACHE/$version" \
-        make --no-print-directory -C "$CHROOT_TREE" "$target" PG_CONFIG="$(chroot_pg_config "$version")"
+        make --no-print-directory -C "$CHROOT_TREE" "$target" \
+        PG_CONFIG="$(chroot_pg_config "$version")"
 }
 
 # run_tests NAME VERSION WHERE TARGET
@@ -209,7 +216,8 @@ main() {
     begin_runs matrix
     # shellcheck disable=SC2086 # names
     run_side_by_side test_version $VERSIONS
-    show_table "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)" "${names[@]}"
+    show_table "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with such a server)" \
+        "${names[@]}"
 }
 
 main

@@ -2,8 +2,7 @@
 # Lists the packages that the demo, the tests or the other tools need and that are missing, and
 # installs them with apt.
 #
-#   scripts/packages.sh
-#   demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh PURPOSE     (one of those below)
 #
 # The script looks for programs, files and Perl modules, not for package names, so software that was
 # installed in another way counts, too. If nothing is missing it changes nothing.
@@ -17,10 +16,13 @@ no_cluster=     # our files that keep Debian's packages from starting a server
 no_services=
 services_before=
 
+PURPOSES="demo test jit integration matrix platforms qemu bench plots model lint sanitize assert"
+PURPOSES="$PURPOSES dist deb packages"
+
 purpose=${1:-}
-case $purpose in
-    demo | test | jit | integration | matrix | platforms | qemu | bench | plots | model | lint | sanitize | assert | dist | deb | packages) ;;
-    *) die "usage: scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages" ;;
+case " $PURPOSES " in
+    *" ${purpose:-none} "*) ;;
+    *) die "usage: scripts/packages.sh ${PURPOSES// /|}" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -39,7 +41,8 @@ has_ruby() { ruby -e "require '$1'"; }
 # ---- Which PostgreSQL ---------------------------------------------------------------------------
 
 distribution_major() {
-    apt-cache show postgresql 2>/dev/null | sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
+    apt-cache show postgresql 2>/dev/null |
+        sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
 }
 
 # The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if
@@ -57,7 +60,8 @@ wanted_major() {
         refresh_lists
         major=$(distribution_major)
     fi
-    [ -n "$major" ] || die "found no PostgreSQL, and no apt to install one: say PG_CONFIG=/path/to/pg_config"
+    [ -n "$major" ] ||
+        die "found no PostgreSQL, and no apt to install one: say PG_CONFIG=/path/to/pg_config"
     say "$major"
 }
 
@@ -68,7 +72,8 @@ look_for_server() {
     need g++ "the extension is written in C++" have g++
     need make "builds it" have make
     need "postgresql-$major" "the server to try it on" has_server "$config"
-    need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
+    need "postgresql-server-dev-$major" "the server's headers and build rules" \
+        has_server_dev "$config"
 }
 
 look_for_sessions() {
@@ -113,9 +118,12 @@ has_jit() { local dir; dir=$(pg_ask "$config" --pkglibdir); [ -e "${dir:-/none}/
 look_for_integration() {
     look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
-    want "postgresql-$major-cron" "scheduled jobs" has_server_file "$config" extension/pg_cron.control
-    want "postgresql-$major-repack" "rebuilds tables" has_server_file "$config" extension/pg_repack.control
-    want "postgresql-$major-partman" "partitions" has_server_file "$config" extension/pg_partman.control
+    want "postgresql-$major-cron" "scheduled jobs" \
+        has_server_file "$config" extension/pg_cron.control
+    want "postgresql-$major-repack" "rebuilds tables" \
+        has_server_file "$config" extension/pg_repack.control
+    want "postgresql-$major-partman" "partitions" \
+        has_server_file "$config" extension/pg_partman.control
     want pgbackrest "backups" have pgbackrest
     want sqitch "a migration tool" have sqitch
     want patroni "clusters that fail over" have patroni
@@ -148,7 +156,8 @@ want() {
     "${@:3}" >/dev/null 2>&1 && return
     if have apt-cache && ! is_available "$1"; then
         refresh_lists
-        is_available "$1" || { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
+        is_available "$1" ||
+            { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
     fi
     say "missing: $1 ($2)"
     optional+=("$1")
@@ -188,7 +197,8 @@ look_for_platforms() {
 }
 
 look_for_qemu() {
-    need qemu-user-static "runs the programs of other processors" have_both qemu-aarch64-static qemu-s390x-static
+    need qemu-user-static "runs the programs of other processors" \
+        have_both qemu-aarch64-static qemu-s390x-static
     need binfmt-support "makes the kernel call it" have update-binfmts
 }
 
@@ -202,7 +212,8 @@ look_for_dist() {
 look_for_deb() {
     need build-essential "what Debian takes for granted" is_installed build-essential
     need debhelper "does most of the work for debian/rules" have dh
-    need postgresql-server-dev-all "builds an extension for several servers" is_installed postgresql-server-dev-all
+    need postgresql-server-dev-all "builds an extension for several servers" \
+        is_installed postgresql-server-dev-all
 }
 
 is_installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1")" = installed ]; }
@@ -233,7 +244,8 @@ look_for_sanitize() {
 look_for_assert() {
     look_for_tests
     need dpkg-dev "unpacks Debian's source packages" have dpkg-source
-    need libssl-dev "the server's headers for TLS and random numbers" test -e /usr/include/openssl/ssl.h
+    need libssl-dev "the server's headers for TLS and random numbers" \
+        test -e /usr/include/openssl/ssl.h
     need patch "applies Debian's changes" have patch
     need bzip2 "unpacks the source" have bzip2
     need xz-utils "unpacks Debian's changes" have xz
@@ -264,11 +276,13 @@ refresh_lists() {
     [ -z "$lists_refreshed" ] || return 0
     lists_refreshed=1
     may_become_root || return 0
-    apt_get update || { cat "$log" >&2; warn "apt-get update failed; trying with the lists there are"; }
+    apt_get update ||
+        { cat "$log" >&2; warn "apt-get update failed; trying with the lists there are"; }
 }
 
 lists_are_old() {
-    [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
+    local lists=/var/lib/apt/lists
+    [ -z "$(find $lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
 }
 
 # Debian's packages start the services that they install, and those of PostgreSQL create a cluster.
@@ -288,11 +302,15 @@ forbid_services() {
 }
 
 # The services that Debian's packages have registered for the next start of the machine.
-registered_services() { find /etc/systemd/system -path '*.wants/*' -name '*.service' ! -name 'postgresql*' 2>/dev/null | sort; }
+registered_services() {
+    find /etc/systemd/system -path '*.wants/*' -name '*.service' ! -name 'postgresql*' 2>/dev/null |
+        sort
+}
 
 cleanup() {
     if [ -n "$no_cluster" ]; then
-        comm -13 <(say "$services_before") <(registered_services) | while IFS= read -r link; do as_root rm -f "$link"; done
+        comm -13 <(say "$services_before") <(registered_services) |
+            while IFS= read -r link; do as_root rm -f "$link"; done
         as_root rm -f "$no_cluster" ${no_services:+"$no_services"}
         as_root rmdir --ignore-fail-on-non-empty "$(dirname "$no_cluster")"
     fi
@@ -301,12 +319,14 @@ cleanup() {
 
 install_missing() {
     local line="apt-get install -y --no-install-recommends ${missing[*]}"
-    have apt-get || die "no apt here: please install the above with this system's own means, then try again"
+    have apt-get ||
+        die "no apt here: please install the above with this system's own means, then try again"
     if ! may_become_root; then
         warn "neither root nor sudo: please have this run, then try again:"
         printf '    %s\n' "$line" >&2
         warn "(Debian's server packages also start a cluster of their own, unless a file in" \
-            "/etc/postgresql-common/createcluster.d/ that ends in .conf says create_main_cluster = false)"
+            "/etc/postgresql-common/createcluster.d/ that ends in .conf says" \
+            "create_main_cluster = false)"
         exit 1
     fi
     say "running: $line"
@@ -314,7 +334,8 @@ install_missing() {
     ! lists_are_old || refresh_lists
     apt_get install -y --no-install-recommends "${missing[@]}" && return
     refresh_lists
-    apt_get install -y --no-install-recommends "${missing[@]}" || { cat "$log" >&2; die "apt could not install it"; }
+    apt_get install -y --no-install-recommends "${missing[@]}" ||
+        { cat "$log" >&2; die "apt could not install it"; }
 }
 
 install_optional() {

@@ -23,7 +23,8 @@ set -euo pipefail
 # shellcheck source=scripts/runs.sh
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 
-ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized"
+ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches"
+ALL_PLATFORMS="$ALL_PLATFORMS jit jit_optimized"
 SLOW_TIMEOUT=3000       # seconds for each part, with qemu or without caches
 
 # ---- What the platforms are ----------------------------------------------------------------------
@@ -101,7 +102,8 @@ test_in_platform() {
     local name=$1 log=$2 root=$CACHE/$1
     copy_tree "$root$CHROOT_TREE"
     in_chroot "$name | " "$log" "$root" \
-        make --no-print-directory -C "$CHROOT_TREE" test PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
+        make --no-print-directory -C "$CHROOT_TREE" test \
+        PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
 }
 
 # ---- This processor ------------------------------------------------------------------------------
@@ -109,7 +111,8 @@ test_in_platform() {
 # All of them use what was built once.
 build_here() {
     copy_tree "$work/built"
-    (REPOSITORY=$work/built && run_make all) >"$work/build.log" 2>&1 || { cat "$work/build.log"; die "the extension could not be built"; }
+    (REPOSITORY=$work/built && run_make all) >"$work/build.log" 2>&1 ||
+        { cat "$work/build.log"; die "the extension could not be built"; }
 }
 
 # Only a server with assertions can discard its caches.
@@ -117,7 +120,8 @@ test_here() {
     local name=$1 log=$2 script=test.sh
     cp -a "$work/built" "$work/$name.tree"
     [ "$name" != caches ] || script=assert.sh
-    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") ADVISORY_EXT_JIT=$(jit_of "$name") \
+    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") \
+        ADVISORY_EXT_JIT=$(jit_of "$name") \
         run_shown "$name | " "$log" bash "$work/$name.tree/scripts/$script"
 }
 
@@ -143,7 +147,8 @@ test_platform() {
 
 main() {
     local name is_here=
-    is_root || die "other processors are tested in chroots, and that needs root ('make test' does not)"
+    is_root ||
+        die "other processors are tested in chroots, and that needs root ('make test' does not)"
     PLATFORMS=${PLATFORMS:-$ALL_PLATFORMS}
     for name in $PLATFORMS; do
         case " $ALL_PLATFORMS " in

@@ -2,7 +2,8 @@
 # Several runs of the tests side by side, and the table of their results. To be sourced after
 # chroots.sh. The caller sets `work` to a temporary directory.
 
-work=           # a temporary directory: for each run its log, its line of the table, its counts and its failures
+# A temporary directory: for each run its log, its line of the table, its counts and its failures.
+work=
 
 # ---- One run -------------------------------------------------------------------------------------
 
@@ -27,7 +28,8 @@ record() {
     read -r good bad aside < <(read_counts "$log" "$status")
     say "$good $bad $aside" >"$work/$name.counts"
     [ "$bad" -eq 0 ] || read_failures "$name" "$log" >"$work/$name.failures"
-    printf '%-10s %-42s %6s %6s %7s  %5s s\n' "$name" "$where" "$good" "$bad" "$aside" "$seconds" >"$work/$name.line"
+    printf '%-10s %-42s %6s %6s %7s  %5s s\n' "$name" "$where" "$good" "$bad" "$aside" "$seconds" \
+        >"$work/$name.line"
 }
 
 # ---- All together --------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ choose_server_user() {
 as_server() (
     cd "${ADVISORY_EXT_TMP:-$server_dir}"
     [ -n "${ADVISORY_EXT_SERVER_USER:-}" ] || exec "$@"
-    HOME=$PWD exec setpriv --reuid "$ADVISORY_EXT_SERVER_USER" --regid "$(id -g "$ADVISORY_EXT_SERVER_USER")" \
+    HOME=$PWD exec setpriv --reuid "$ADVISORY_EXT_SERVER_USER" \
+        --regid "$(id -g "$ADVISORY_EXT_SERVER_USER")" \
         --init-groups -- "$@"
 )
 
@@ -81,12 +82,14 @@ make_server_dir() {
             chmod 755 "$server_dir"
             chown "$ADVISORY_EXT_SERVER_USER" "$server_dir/run"
         fi
-        if [ "${#server_dir}" -le 80 ] && ADVISORY_EXT_TMP=$server_dir as_server test -x "$server_dir/run"; then
+        if [ "${#server_dir}" -le 80 ] &&
+            ADVISORY_EXT_TMP=$server_dir as_server test -x "$server_dir/run"; then
             return
         fi
         rm -rf "$server_dir"
     done
-    die "found no directory for a server's files: set TMPDIR to a short path that ${ADVISORY_EXT_SERVER_USER:-you} can enter"
+    die "found no directory for a server's files: set TMPDIR to a short path that" \
+        "${ADVISORY_EXT_SERVER_USER:-you} can enter"
 }
 
 # Settings for the caller's own server must not reach any client.
@@ -146,14 +149,16 @@ link_server_files() {
     dir=$("$PG_CONFIG" --bindir)
     mkdir -p "$ADVISORY_EXT_STAGE$dir"
     cp -rL "$dir/." "$ADVISORY_EXT_STAGE$dir/"
-    [ -z "${ADVISORY_EXT_UNDER:-}" ] || run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
+    [ -z "${ADVISORY_EXT_UNDER:-}" ] ||
+        run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
 }
 
 # Lets another program run the server, but not the short runs of initdb and pg_ctl.
 run_under() {
     mv "$2" "$2.server"
     # shellcheck disable=SC2016 # expanded by that shell
-    printf '#!/bin/sh\ncase $1 in -D*) exec %s "$0.server" "$@" ;; *) exec "$0.server" "$@" ;; esac\n' "$1" >"$2"
+    printf '%s\n' '#!/bin/sh' "case \$1 in -D*) exec $1 \"\$0.server\" \"\$@\" ;; esac" \
+        'exec "$0.server" "$@"' >"$2"
     chmod 755 "$2"
 }
 
@@ -178,7 +183,8 @@ make_template() {
 
 # init_cluster INITDB DIRECTORY
 init_cluster() {
-    as_server "$1" --pgdata="$2" --username=postgres --auth=trust --encoding="${ADVISORY_EXT_ENCODING:-UTF8}" --locale=C --no-sync --no-instructions \
+    as_server "$1" --pgdata="$2" --username=postgres --auth=trust \
+        --encoding="${ADVISORY_EXT_ENCODING:-UTF8}" --locale=C --no-sync --no-instructions \
         >"$server_dir/initdb.log" 2>&1 || { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
 }
 
@@ -201,7 +207,8 @@ server_start() {
     fi
     server_settings "$@" | as_server tee -a "$ADVISORY_EXT_DATADIR/postgresql.conf" >/dev/null
     server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
-    [ -z "${ADVISORY_EXT_JIT:-}" ] || server_compiles || die "the server cannot compile statements: it has no JIT (postgresql-NN-jit)"
+    [ -z "${ADVISORY_EXT_JIT:-}" ] || server_compiles ||
+        die "the server cannot compile statements: it has no JIT (postgresql-NN-jit)"
 }
 
 server_compiles() { [ "$(PGOPTIONS='-c jit=on' psql -XAtc 'SELECT pg_jit_available()')" = t ]; }
@@ -212,7 +219,9 @@ server_settings() {
     IFS=';' read -r -a everywhere <<<"${ADVISORY_EXT_SETTINGS:-}"
     case ${ADVISORY_EXT_JIT:-} in
         # The compiler is loaded once, not by each session: that is a fifth of the time.
-        ?*) everywhere+=(shared_preload_libraries=llvmjit jit=on jit_above_cost=0 jit_inline_above_cost=0) ;;&
+        ?*)
+            everywhere+=(shared_preload_libraries=llvmjit)
+            everywhere+=(jit=on jit_above_cost=0 jit_inline_above_cost=0) ;;&
         optimize) everywhere+=(jit_optimize_above_cost=0) ;;
         '' | inline) ;;
         *) die "ADVISORY_EXT_JIT is inline or optimize" ;;
@@ -228,7 +237,8 @@ server_settings() {
 
 # (With -p a restart also runs the program of ADVISORY_EXT_UNDER.)
 server_ctl() {
-    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
+    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" \
+        --log="$ADVISORY_EXT_LOG" --wait --silent
 }
 
 server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }
@@ -256,7 +266,8 @@ server_close() {
     [ -z "$server_dir" ] || remove_server_dir "$server_dir"
     # None of our processes may outlive this one. If the directory could not be removed, the
     # watchdog goes on trying.
-    [ -z "$watchdog" ] || [ -d "$server_dir" ] || { kill "$watchdog" && wait "$watchdog"; } 2>/dev/null || true
+    [ -z "$watchdog" ] || [ -d "$server_dir" ] ||
+        { kill "$watchdog" && wait "$watchdog"; } 2>/dev/null || true
 }
 
 # Stops every server that runs on files in this directory, then removes it.

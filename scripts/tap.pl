@@ -99,8 +99,9 @@ sub hear {
     my ($mark, $text) = $line->as_string =~ /^(#! ?)?(.*)/s;
     push @{ $test->{said} }, $text unless $text =~ /^ *(?:ok |1\.\.\d|# Subtest)/;
     push @{ $test->{remarks} }, $text if $mark && $text =~ /^#/;
-    push @{ $test->{remarks} }, 'skipped: ' . $line->explanation if $line->is_test && $line->has_skip;
-    push @{ $test->{failed} }, join ' ', $line->number, $line->description if $line->is_test && !$line->is_ok;
+    return if !$line->is_test;
+    push @{ $test->{remarks} }, 'skipped: ' . $line->explanation if $line->has_skip;
+    push @{ $test->{failed} }, join ' ', $line->number, $line->description if !$line->is_ok;
     return;
 }
 

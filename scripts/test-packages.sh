@@ -48,7 +48,8 @@ tally() {
     good=$(grep -c '^ok - ' "$1" || true)
     bad=$(grep -c '^FAILED - ' "$1" || true)
     passed=$((passed + good)) failed=$((failed + bad))
-    [ "$bad" -eq 0 ] || mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^FAILED - /$2: /p" "$1")
+    [ "$bad" -eq 0 ] ||
+        mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^FAILED - /$2: /p" "$1")
 }
 
 # check TITLE COMMAND…: runs a test, and shows its output if it fails.
@@ -92,13 +93,18 @@ test_dist() {
     keep pgxn "$archive"
     (cd "$work" && unzip -q "$archive")
     tree=$work/$(basename "$archive" .zip)
-    check "META.json agrees with the files (scripts/meta.pl)" perl "$tree/scripts/meta.pl" --dist "$tree" || true
-    check "nothing is in it that make would build, but the install script" has_only_sources "$tree" || true
+    check "META.json agrees with the files (scripts/meta.pl)" \
+        perl "$tree/scripts/meta.pl" --dist "$tree" || true
+    check "nothing is in it that make would build, but the install script" \
+        has_only_sources "$tree" || true
     check "it makes the install script that it has" makes_its_script "$tree" || true
     check "it builds, installs, and passes make installcheck" env -u ADVISORY_EXT_STAGE \
-        bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
-    check "its checksum is beside it" in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
-    check "make dist gives the same bytes in it, later, elsewhere and under another umask" repeats_itself "$tree" "$archive" || true
+        bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck \
+        ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
+    check "its checksum is beside it" \
+        in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
+    check "make dist gives the same bytes in it, later, elsewhere and under another umask" \
+        repeats_itself "$tree" "$archive" || true
 }
 
 has_one_folder() {
@@ -110,14 +116,16 @@ has_one_folder() {
 
 has_only_sources() {
     local built
-    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.gch' -o -name '*.d' -type f -o -name results -o -name .git)
+    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.gch' \
+        -o -name '*.d' -type f -o -name results -o -name .git)
     [ -z "$built" ] || { say "$built"; return 1; }
 }
 
 makes_its_script() {
     local script
     script=$(cd "$1" && find sql -name '*--*.sql' ! -name '*--*--*.sql')
-    mv "$1/$script" "$work/script.sql" && make --no-print-directory -C "$1" PG_CONFIG=none "$script" &&
+    mv "$1/$script" "$work/script.sql" &&
+        make --no-print-directory -C "$1" PG_CONFIG=none "$script" &&
         cmp "$1/$script" "$work/script.sql"
 }
 
@@ -127,7 +135,8 @@ repeats_itself() {
     local again
     again=$1/$(basename "$2")
     find "$1" -exec touch {} +
-    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) && cmp "$2" "$again"
+    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) &&
+        cmp "$2" "$again"
 }
 
 # ---- Debian packages -----------------------------------------------------------------------------
@@ -152,7 +161,8 @@ obtain() {
     in_chroot "" "$log" "$builder.partial" bash -euc '
         apt-get -qq update
         bash "$1/scripts/packages.sh" deb
-        [ -n "$2" ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
+        [ -n "$2" ] ||
+            DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
         apt-get clean' setup "$CHROOT_TREE" "$architecture" || return 1
     mv "$builder.partial" "$builder"
 }
@@ -198,7 +208,8 @@ build_and_install() {
     packages=$builder$CHROOT_TREE/results/deb
     rm -rf "$REPOSITORY/results/packages/$place"
     copy_tree "$builder$CHROOT_TREE"
-    check "make deb" in_chroot "" "$work/build" "$builder" make --no-print-directory -C "$CHROOT_TREE" deb ||
+    check "make deb" in_chroot "" "$work/build" "$builder" \
+        make --no-print-directory -C "$CHROOT_TREE" deb ||
         { cat "$work/build"; return 0; }
     keep "$place" "$packages"/*
     deb=$(built_package "$place")
@@ -206,12 +217,14 @@ build_and_install() {
     ! is_foreign "$place" || return 0
     lint_packages "$place" "$builder" || true
     [ "$place" != sid ] || check "debian/control is what debian/control.in makes of it there" \
-        cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
+        cmp "$REPOSITORY/debian/control" \
+        <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
 }
 
 # The package for the newest server.
 built_package() {
-    { find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' -printf '%f\n' 2>/dev/null || true; } |
+    { find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' \
+        -printf '%f\n' 2>/dev/null || true; } |
         sort -V | tail -n 1
 }
 
@@ -234,7 +247,8 @@ follow_readme() {
 lint_packages() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     check "lintian has no error and no warning" in_chroot "" "$work/lintian" "$2" bash -c '
-        lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,newer-standards-version \
+        lintian --allow-root --fail-on error,warning \
+            --suppress-tags initial-upload-closes-no-bugs,newer-standards-version \
             "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
 }
 
@@ -251,7 +265,8 @@ in_fresh_chroot() {
         cat "$work/update"
         skip "$script on Debian $place: $(reason "$work/update")"
     else
-        in_chroot "" "$work/script" "$fresh" bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
+        in_chroot "" "$work/script" "$fresh" \
+            bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
         cat "$work/script"
         tally "$work/script" "$script on $place"
         if [ "$status" -ne 0 ]; then
@@ -278,13 +293,16 @@ test_rpm() {
     archive=$REPOSITORY/$(grep -E '\.zip$' "$work/check.log" | tail -n 1)
     mkdir -p "$top/SOURCES" "$root"
     cp "$archive" "$top/SOURCES/"
-    check "rpmbuild" rpmbuild -bb --nodeps --define "_topdir $top" --define "pgmajorversion $major" \
+    check "rpmbuild" rpmbuild -bb --nodeps \
+        --define "_topdir $top" --define "pgmajorversion $major" \
         --define "pg_config $PG_CONFIG" "$REPOSITORY/rpm/$EXTENSION.spec" || return 0
     rpm=$(find "$top/RPMS" -name "${EXTENSION}_$major-*.rpm")
     keep rpm "$rpm"
     check "it can be installed" install_rpm "$root" "$rpm" || return 0
-    check "every file that make installs is there" diff <(installed_by_make) <(cd "$root" && find . -path '*/*rpmdb' -prune -o \
-        -path ./var -prune -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune -o -type f -print | sort) || true
+    check "every file that make installs is there" diff <(installed_by_make) \
+        <(cd "$root" && find . -path '*/*rpmdb' -prune -o -path ./var -prune \
+            -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune \
+            -o -type f -print | sort) || true
     check "it can be removed" rpm --root "$root" --erase "${EXTENSION}_$major" || true
     check "nothing of it remains" nothing_remains "$root" || true
 }

@@ -88,7 +88,8 @@ choose_part() {
             PORTABLE_ISOLATION=$(chosen_names ${specs[@]+"${specs[@]}"})
             export PORTABLE_REGRESS PORTABLE_ISOLATION
             [ -z "$PORTABLE_REGRESS$PORTABLE_ISOLATION" ] || tests+=(portable)
-            mapfile -t -O "${#tests[@]}" tests < <(chosen ${pgtap[@]+"${pgtap[@]}"} | sed 's/^/portable:/')
+            mapfile -t -O "${#tests[@]}" tests < <(chosen ${pgtap[@]+"${pgtap[@]}"} |
+                sed 's/^/portable:/')
             choose_files test/portable/*.t ;;
         tap)
             choose_files test/t/*.t ;;
@@ -115,9 +116,10 @@ left_here() {
 left_running() {
     local last=$((SECONDS + 20)) found
     while :; do
-        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-            [ ! -e "/proc/$pid/exe" ] || say "$pid"
-        done) || true
+        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ |
+            while IFS=/ read -r _ _ pid _; do
+                [ ! -e "/proc/$pid/exe" ] || say "$pid"
+            done) || true
         if [ -z "$found" ] || [ "$SECONDS" -ge "$last" ]; then break; fi
         sleep 0.2
     done
@@ -126,9 +128,10 @@ left_running() {
 
 # end_left PID: ends it, and says which test has left it.
 end_left() {
-    local environment=/proc/$1/environ command
+    local environment=/proc/$1/environ test command
     command=$(tr '\0\n' '  ' <"/proc/$1/cmdline") || return 0
-    say "failed: $(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0') left running: ${command% }"
+    test=$(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0')
+    say "failed: $test left running: ${command% }"
     kill -KILL "$1" 2>/dev/null || true
 }
 
