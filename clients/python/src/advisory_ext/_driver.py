@@ -16,9 +16,11 @@ def is_psycopg3(connection: Any) -> bool:
 
 
 def ask(connection: Any, expression: str, values: tuple = (), verb: str = 'SELECT') -> Any:
-    """The one row of a SELECT or CALL, as a tuple, whatever the connection's own cursors make of rows; () if it has none.
+    """The one row of a SELECT or CALL, as a tuple, whatever the connection's own cursors make of
+    rows; () if it has none.
 
-    psycopg 3 would give a name to a statement that it sends often, which old poolers could not carry.
+    psycopg 3 would give a name to a statement that it sends often, which old poolers could not
+    carry.
     """
     if is_psycopg3(connection):
         from psycopg import Cursor, rows
@@ -32,7 +34,9 @@ def ask(connection: Any, expression: str, values: tuple = (), verb: str = 'SELEC
 
 
 def interruptibly(connection: Any, *question: Any) -> Any:
-    """The same for what may take long. psycopg2 would not let Ctrl-C or a handler of a signal through, until it has its answer."""
+    """The same for what may take long. psycopg2 would not let Ctrl-C or a handler of a signal
+    through, until it has its answer.
+    """
     if is_psycopg3(connection):
         return ask(connection, *question)
     answer: Future = Future()
@@ -68,7 +72,9 @@ def sqlstate(error: BaseException) -> str | None:
 
 @contextmanager
 def transaction(connection: Any) -> Iterator[None]:
-    """Commits, or rolls back after an error. Fails on a connection that is in a transaction already."""
+    """Commits, or rolls back after an error. Fails on a connection that is in a transaction
+    already.
+    """
     if is_psycopg3(connection):
         # In a transaction, its transaction() would be a savepoint, which commits nothing.
         # autocommit cannot be set there.
@@ -100,7 +106,9 @@ def autocommit(connection: Any, value: bool) -> Iterator[None]:
 
 @contextmanager
 def collect_warnings(connection: Any) -> Iterator[list]:
-    """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose severity is in the server's language.)"""
+    """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose
+    severity is in the server's language.)
+    """
     warnings: list = []
 
     def collect(diag: Any) -> None:
@@ -141,7 +149,9 @@ def borrow(connect: Any) -> Iterator[Any]:
 
 
 def open_own(connect: Any) -> ContextManager[Any]:
-    """A connection beside those of the pool: with a pool that is used up, we would wait for those who wait for us."""
+    """A connection beside those of the pool: with a pool that is used up, we would wait for those
+    who wait for us.
+    """
     if not is_pool(connect):
         return borrow(connect)
     conninfo, kwargs = (it() if callable(it) else it for it in (connect.conninfo, connect.kwargs))
