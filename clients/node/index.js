@@ -2,19 +2,27 @@
 // example of each.
 'use strict';
 
-const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
-const { lend, outcomeOf } = require('./lib/connection');
-const { NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults } = require('./lib/values');
+const { asNotAvailable, ...errors } = require('./lib/errors');
+const { PATIENCE, call, lend, outcomeOf } = require('./lib/connection');
+const {
+    NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults,
+} = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
+
+const { AdvisoryError, LockLost } = errors;
 
 // The options with their defaults.
 const HOLD = { timeout: 0, scope: 'transaction' };
 const LEASE = { ttl: null, timeout: 0, owner: null, lockDelay: 0 };
-const NOW = 'extract(epoch FROM pg_catalog.now())::text';    // when the present transaction began; in every time zone the same
-const PATIENCE = 10000;     // ms for a connection of the pool without a timeout; with one, that, but not less than
-const CONNECTING = 1000;    // this: a new connection takes its time
 const CLAIM = { windowStart: null, timeZone: null, client: null };
+
+// When the present transaction began; in every time zone the same.
+const NOW = 'extract(epoch FROM pg_catalog.now())::text';
+
+// A connection of the pool is waited for as long as the lock may be, but for so many ms at least: a
+// new connection takes its time. Without a timeout PATIENCE is the limit.
+const CONNECTING = 1000;
 
 class Advisory {
     #pool;
@@ -45,7 +53,9 @@ class Advisory {
     async withSlot(namespace, name, slots, ...rest) {
         const [{ timeout, scope }, work] = split(rest, HOLD);
         return this.#hold(scope, checkNames(namespace, name), checkTimeout(timeout), {
-            take: (limit) => [`${taking(scope, 'acquire')}(${NAMES}, $3::integer, $4::interval)`, slots, limit],
+            take: (limit) => [
+                `${taking(scope, 'acquire')}(${NAMES}, $3::integer, $4::interval)`, slots, limit,
+            ],
             release: (slot) => [`release(${NAMES}, $3::integer)`, slot],
         }, work);
     }
@@ -67,7 +77,8 @@ class Advisory {
     // back, the window can be claimed again.
     async claim(namespace, name, every, options = {}) {
         const { windowStart, timeZone, client } = withDefaults(options, CLAIM);
-        const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
+        const names = checkNames(namespace, name);
+        const values = [...names, checkTime(every, 'every'), windowStart, timeZone];
         const claimed = `advisory.claim(${NAMES}, $3::interval, $4::timestamptz, $5::text)`;
         const ask = (connection) => call(connection, `SELECT ${inMs(claimed)}`, values);
         const [began] = await (client ? ask(client) : lend(this.#pool, ask, PATIENCE));
@@ -82,15 +93,24 @@ class Advisory {
         return lend(this.#pool, (lent) => {
             // The limit in a message is the whole of it.
             const limit = ms > 0 && ms < Infinity ? ` within ${ms} ms` : '$&';
-            const ask = (verb, [text, ...more]) => call(lent, `${verb} advisory.${text}`, [...names, ...more])
-                .catch((error) => { throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit)); });
-            const [text, ...more] = take(ms < Infinity ? checkTimeout(Math.max(0, ms - performance.now() + start)) : timeout);
+            const fail = (error) => {
+                throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit));
+            };
+            const ask = (verb, [text, ...more]) =>
+                call(lent, `${verb} advisory.${text}`, [...names, ...more]).catch(fail);
+            const remaining = Math.max(0, ms - performance.now() + start);
+            const [text, ...more] = take(ms < Infinity ? checkTimeout(remaining) : timeout);
+            if (scope === 'transaction') {
+                const takeIt = () => ask('SELECT', [`${text}, ${NOW}`, ...more]);
+                return this.#inTransaction(lent, names, takeIt, work);
+            }
             // Where transactions are REPEATABLE READ by default, nothing but a function can wait.
-            const takeForSession = () => ask('CALL', [text, ...more]).catch((error) => error.code === '25001' && !lent.isInTransaction
-                ? ask('SELECT', [text.replace('await_', ''), ...more]) : Promise.reject(error));
-            return scope === 'session'
-                ? this.#inSession(lent, names, takeForSession, (slot) => ask('SELECT', release(slot)), work)
-                : this.#inTransaction(lent, names, () => ask('SELECT', [`${text}, ${NOW}`, ...more]), work);
+            const takeIt = () => ask('CALL', [text, ...more]).catch((error) => {
+                if (error.code !== '25001' || lent.isInTransaction) throw error;
+                return ask('SELECT', [text.replace('await_', ''), ...more]);
+            });
+            const releaseIt = (slot) => ask('SELECT', release(slot));
+            return this.#inSession(lent, names, takeIt, releaseIt, work);
         }, ms > 0 ? Math.max(ms, CONNECTING) : PATIENCE);
     }
 
@@ -106,13 +126,16 @@ class Advisory {
             await lent.query('ROLLBACK').catch(lent.discard);
             throw done.reason;
         }
-        const [last] = await call(lent, `SELECT ${NOW}`).catch(() => [begun]);      // if a statement has failed, COMMIT says so
+        // If a statement has failed, COMMIT says so.
+        const [last] = await call(lent, `SELECT ${NOW}`).catch(() => [begun]);
         const { command } = await lent.query('COMMIT');
         if (command === 'ROLLBACK') {
-            throw new AdvisoryError('a statement of the work has failed: nothing is committed', names);
+            throw new AdvisoryError(
+                'a statement of the work has failed: nothing is committed', names);
         }
         if (last !== begun) {
-            throw new LockLost('the work itself has ended the transaction that held the lock', names);
+            throw new LockLost(
+                'the work itself has ended the transaction that held the lock', names);
         }
         return done.value;
     }
@@ -133,11 +156,13 @@ class Advisory {
             throw done.reason;
         }
         if (!wasHeld) {
-            throw new LockLost(cause ? `the lock could not be released at the end of the work: ${cause.message}`
-                : 'the lock was no longer held at the end of the work', names, cause);
+            const what = cause ? `could not be released at the end of the work: ${cause.message}`
+                : 'was no longer held at the end of the work';
+            throw new LockLost(`the lock ${what}`, names, cause);
         }
         if (wasOpen) {
-            throw new AdvisoryError('the work has left a transaction open: it is rolled back', names);
+            throw new AdvisoryError(
+                'the work has left a transaction open: it is rolled back', names);
         }
         return done.value;
     }
@@ -161,11 +186,4 @@ function taking(scope, what) {
     return `${scope === 'transaction' ? 'xact' : 'await'}_${what}`;
 }
 
-// The row that a statement returns. Without a name for the statement, which old poolers could not
-// carry.
-async function call(client, text, values) {
-    const { rows } = await client.query({ text, values, rowMode: 'array' });
-    return rows[0] ?? [];
-}
-
-module.exports = { Advisory, key, AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler };
+module.exports = { Advisory, key, ...errors };

@@ -133,8 +133,8 @@ keep_services_quiet
 check "README.md's section Install has two blocks" has_two_blocks
 check "the first screen ends with the error that names the holder" first_screen
 read -r lines elapsed busy installing </root/measured || true
-check "that is after $lines lines and $elapsed s ($busy s of processors, $installing for PostgreSQL)" \
-    is_quick
+took="$elapsed s ($busy s of processors, $installing for PostgreSQL)"
+check "that is after $lines lines and $took" is_quick
 check "in a database of one's own" follow Install sh 1
 check "every function and view survives the server's JIT" survives_jit "$major" psql -d yourdb
 check "activity shows the name of a lock" names_show

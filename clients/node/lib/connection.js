@@ -3,6 +3,8 @@
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError } = require('./errors');
 
+const PATIENCE = 10000;     // ms for a connection, or for an answer
+
 // Of the network, or of a server that ends, starts, has no connection left, or is a standby now.
 // Errors of SQL have a severity.
 const isOfConnection = (it) => !it.severity || /^(08|53|57P|25006|25P0[34])/.test(it.code);
@@ -21,7 +23,8 @@ async function lend(pool, use, patience = Infinity) {
         const callback = pool.Client && ((error, it) => error ? reject(error) : lent(it));
         pool.connect(callback)?.then((it) => it && lent(it)).catch(reject);
     });
-    const client = await within(patience, coming, 'the pool has had no free connection').catch((error) => {
+    const inTime = within(patience, coming, 'the pool has had no free connection');
+    const client = await inTime.catch((error) => {
         coming.then((it) => it.off('error', discard).release(), () => {});
         throw error;
     });
@@ -29,7 +32,8 @@ async function lend(pool, use, patience = Infinity) {
     // server said when it ended the connection is the cause of the driver's error.
     const query = (what) => client.query(what).catch((error) => {
         Object.assign(error, isBroken && isBroken !== error && { cause: isBroken });
-        isBroken ||= isOfConnection(error) || error.code === '57014';       // a cancel may have come after the grant
+        // A cancel may have come after the grant.
+        isBroken ||= isOfConnection(error) || error.code === '57014';
         throw error;
     });
     // The server says after each statement whether there is a transaction.
@@ -57,7 +61,8 @@ function openConnection(pool) {
         return { client, close: () => client.then((it) => it.release(true), () => {}) };
     }
     // Whoever asks it has a time limit of his own.
-    const own = new pool.Client({ ...pool.options, password: pool.options.password, query_timeout: 0 });
+    const { password } = pool.options;      // which a copy would not have
+    const own = new pool.Client({ ...pool.options, password, query_timeout: 0 });
     const client = own.connect().then(() => own);
     client.catch(() => {});
     const close = (isBroken) => {
@@ -68,6 +73,13 @@ function openConnection(pool) {
     const connection = { client, close, isBroken: false };
     own.on('error', () => { connection.isBroken = true; });
     return connection;
+}
+
+// The row that a statement returns. Without a name for the statement, which old poolers could not
+// carry.
+async function call(client, text, values) {
+    const { rows } = await client.query({ text, values, rowMode: 'array' });
+    return rows[0] ?? [];
 }
 
 // What the promise gives, or an error if it takes longer than so many milliseconds.
@@ -90,4 +102,6 @@ async function outcomeOf(run) {
     return outcome;
 }
 
-module.exports = { isOfConnection, lend, openConnection, within, asTimer, outcomeOf };
+module.exports = {
+    PATIENCE, isOfConnection, lend, openConnection, call, within, asTimer, outcomeOf,
+};

@@ -2,12 +2,15 @@
 
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError, LeaseLost, asNotAvailable } = require('./errors');
-const { isOfConnection, openConnection, within, asTimer, outcomeOf } = require('./connection');
+const {
+    PATIENCE, isOfConnection, openConnection, within, asTimer, outcomeOf,
+} = require('./connection');
 const { NAMES, inMs } = require('./values');
 
-const now = () => performance.now();        // the monotonic clock, in ms
+const TAKE = `SELECT token::text, ${inMs('expires_at')} AS expires_at FROM advisory.lease(`
+    + `${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`;
 
-const PATIENCE = 10000;     // ms for one answer, if the lease has so long
+const now = () => performance.now();        // the monotonic clock, in ms
 
 // What the work gets to see of its lease.
 const seenBy = (keeper) => ({
@@ -95,10 +98,8 @@ class Keeper {
         for (;;) {
             const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now(), 1e9)));
             try {
-                const answer = await this.#ask(wait + PATIENCE,
-                    `SELECT token::text, ${inMs('expires_at')} AS expires_at `
-                    + `FROM advisory.lease(${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`,
-                    [...this.#names, ttl, `${wait} ms`, owner, lockDelay]);
+                const values = [...this.#names, ttl, `${wait} ms`, owner, lockDelay];
+                const answer = await this.#ask(wait + PATIENCE, TAKE, values);
                 this.token = BigInt(answer.row.token);
                 this.#held(answer);
                 ({ warning } = answer);
@@ -106,7 +107,8 @@ class Keeper {
             } catch (error) {
                 const isTaken = error.code === '55P03' && error.schema !== undefined;
                 hasWaited ||= isTaken;
-                const isPassing = isTaken || isOfConnection(error) && (hasWaited || error.code !== '25006');
+                const isPassing = isTaken
+                    || isOfConnection(error) && (hasWaited || error.code !== '25006');
                 if (now() >= giveUp || !isPassing) {
                     const limit = timeout > 0 ? ` within ${timeout} ms` : ' without waiting';
                     throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit));
@@ -135,7 +137,8 @@ class Keeper {
     // Independent of the renewals, so that one that hangs does not keep the work from stopping in
     // time.
     #watch() {
-        this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), asTimer(this.#until - now()));
+        const goOn = () => this.isLost() || this.#watch();
+        this.#watchdog = setTimeout(goOn, asTimer(this.#until - now()));
     }
 
     async #keep() {
@@ -173,7 +176,8 @@ class Keeper {
         await this.#keeping;
         const giveUp = now() + Math.min(PATIENCE, this.#ttl / 3);
         const askToEnd = () => this.#ask(Math.max(1, giveUp - now()),
-            `SELECT advisory.end_lease(${NAMES}, $3::bigint) AS is_ended`, [...this.#names, this.token]);
+            `SELECT advisory.end_lease(${NAMES}, $3::bigint) AS is_ended`,
+            [...this.#names, this.token]);
         try {
             if (!(await askToEnd()).row.is_ended) {
                 this.#lose('it was no longer ours at the end');
@@ -210,7 +214,8 @@ class Keeper {
             const hear = ({ code, message }) => { if (code !== '00000') warning ??= message; };
             client.on('notice', hear);
             const sentAt = now();
-            const { rows: [row] } = await client.query(text, values).finally(() => client.off('notice', hear));
+            const asked = client.query(text, values).finally(() => client.off('notice', hear));
+            const { rows: [row] } = await asked;
             return { row, sentAt, warning };
         };
         try {

@@ -1,11 +1,10 @@
 'use strict';
 
 const { TransactionPooler } = require('./errors');
-const { openConnection, within, outcomeOf } = require('./connection');
+const { PATIENCE, call, openConnection, within, outcomeOf } = require('./connection');
 
 const ROUNDS = 5;
-const PATIENCE = 10000;     // ms for the second connection
-const QUEUE = 1000;         // ms for its statement: in session mode it may have to wait for a server
+const QUEUE = 1000;     // ms for a statement: in session mode it may have to wait for a server
 
 // Refuses session-level locks behind a pooler in transaction mode: there the next transaction of
 // this client may run in another session.
@@ -45,8 +44,8 @@ async function refuseTransactionPooler(pool, lent, names) {
 }
 
 async function processOf(client) {
-    const { rows: [row] } = await client.query('SELECT pg_catalog.pg_backend_pid() AS process');
-    return Number(row.process);
+    const [process] = await call(client, 'SELECT pg_catalog.pg_backend_pid()');
+    return Number(process);
 }
 
 module.exports = { refuseTransactionPooler };
