@@ -83,8 +83,7 @@ SQL
 {
     my @waiters = map { session(role => 'lessee', application => "w$_") } 1 .. 4;
     my $token = lease($one, 'queue');
-    waits_for_lease($_, "SELECT token, acquired_at FROM advisory.lease('l', 'queue', '1 h'),
-        LATERAL (SELECT clock_timestamp()) AS a (acquired_at)") for @waiters;
+    queue_for_lease('queue', @waiters);
     $stranger->shows(q(SELECT lock, count(*) FROM advisory.activity WHERE pid IS NOT NULL
         GROUP BY lock), 'lease <insufficient privilege>|4', 'others see that it is a lease');
     is_deeply($owner->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
@@ -107,18 +106,8 @@ SQL
             map { "  $waiters[$_ - 1]{pid} lessee\@w$_ waits for lease l/queue exclusive" }
                 1 .. @waiters ], 'wait_tree() has the lease, and those who wait below it')
         or diag explain [ $one->column('SELECT * FROM advisory.wait_tree()') ];
-    my @late;
-    for my $waiter (@waiters) {
-        my $ended = $one->value("SELECT clock_timestamp() FROM advisory.end_lease('l', 'queue',
-            $token)");
-        my $row = $waiter->finish->{rows}[0];
-        ok($row->[0] > $token, 'they get it in their order, with greater tokens');
-        push @late,
-            $look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $row->[1], $ended);
-        $token = $row->[0];
-    }
+    ($token, my @late) = served_in_order($one, 'queue', $token, @waiters);
     cmp_ok(median(@late), '<', 1, 'soon') or diag "@late";
-    note sprintf 'served after %s ms', join ', ', map { sprintf '%.0f', 1000 * $_ } @late;
     # A transaction that takes it, and one that relies on it.
     $one->run('BEGIN', "SELECT advisory.check_lease('l', 'queue', $token)");
     $one->shows(q(SELECT kind, name, mode, granted FROM advisory.locks WHERE pid = ?),

@@ -39,10 +39,7 @@ sub sleep_for_leases (@sessions) {
 {
     my @waiters = map { session(application => "w$_") } 1 .. 3;
     my $token = lease($look, 'queue');
-    for my $waiter (@waiters) {
-        waits_for_lease($waiter,
-            "SELECT token, clock_timestamp() FROM advisory.lease('l', 'queue', '1h')");
-    }
+    queue_for_lease('queue', @waiters);
     my $pids = join ',', map { $_->pid } @waiters;
     is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL
             FROM advisory.activity WHERE lock ~ 'queue'
@@ -56,21 +53,8 @@ sub sleep_for_leases (@sessions) {
         'wait_tree() begins with the first in the queue, and says who has the lease');
     like($tree[1], qr{^  $waiters[1]{pid} .* waits for lease l/queue},
         'the next one waits for the first');
-    my @late;
-    for my $waiter (@waiters) {
-        my $stalled = stalled($look, $waiter);
-        my $ended = $look->rows("SELECT advisory.end_lease('l', 'queue', $token), extract(epoch
-            FROM clock_timestamp())")->[0][1];
-        my $row = $waiter->finish->{rows}[0];
-        $stalled = stalled($look, $waiter) - $stalled;
-        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz)',
-            $row->[1]) - $ended - $stalled;
-        cmp_ok($row->[0], '>', $token,
-            'the waiters are served in their order, with tokens that grow');
-        $token = $row->[0];
-    }
+    ($token, my @late) = served_in_order($look, 'queue', $token, @waiters);
     cmp_ok(median(@late), '<', 0.02, 'within 20 ms') or diag "@late";
-    note sprintf 'served after %.1f, %.1f, %.1f ms', map { 1000 * $_ } @late;
     $look->shows("SELECT advisory.end_lease('l', 'queue', $token)", 1, 'the last one ends it');
     # An end that is rolled back ends nothing.
     $token = lease($look, 'queue');

@@ -9,7 +9,8 @@ use Exporter 'import';
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(begin_leases lease try_lease waits_for_lease waits_end never_two_owners);
+our @EXPORT = qw(begin_leases lease try_lease waits_for_lease queue_for_lease
+    served_in_order waits_end never_two_owners);
 
 my $look;
 
@@ -29,6 +30,31 @@ sub waits_for_lease ($session, @statement) {
     $session->start(@statement) if @statement;
     return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
             kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
+}
+
+# These sessions wait for this lease, one behind the other.
+sub queue_for_lease ($name, @waiters) {
+    waits_for_lease($_, "SELECT token, acquired_at FROM advisory.lease('l', '$name', '1 h'),
+        LATERAL (SELECT clock_timestamp()) AS a (acquired_at)") for @waiters;
+    return;
+}
+
+# Another session ends the lease that has this token, and then each that one of them has got.
+# Returns the last token, and how late they were served, in seconds.
+sub served_in_order ($session, $name, $token, @waiters) {
+    my @late;
+    for my $waiter (@waiters) {
+        my $stalled = stalled($session, $waiter);
+        my $ended = $session->rows("SELECT advisory.end_lease('l', '$name', $token),
+            clock_timestamp()")->[0][1];
+        my ($next, $served) = @{ $waiter->finish->{rows}[0] };
+        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $served, $ended)
+            - (stalled($session, $waiter) - $stalled);
+        cmp_ok($next, '>', $token, 'they are served in their order, with tokens that grow');
+        $token = $next;
+    }
+    note sprintf 'served after %s ms', join ', ', map { sprintf '%.1f', 1000 * $_ } @late;
+    return ($token, @late);
 }
 
 # A session waits for this lease, which somebody else has, and the wait ends in every way.
