@@ -35,6 +35,15 @@ sub untyped { return map { [ $_, 0 ] } @_ }
 
 sub let_go { $session->run('SELECT pg_advisory_unlock_all()') }
 
+# Tests in a transaction what a call returns, and which locks it takes.
+sub takes ($what, $sql, $values, $returned, $locks) {
+    $session->run('BEGIN');
+    is(call($sql, @$values), $returned, "$what: what it returns");
+    is(held(), $locks, "$what: those locks") if defined $locks;
+    $session->run('COMMIT');
+    return let_go();
+}
+
 my %mode = (lock => 'exclusive', lock_shared => 'shared');
 
 # ---- What all drivers send -----------------------------------------------------------------------
@@ -90,12 +99,8 @@ for my $try ('', 'try_') {
                 [ 'uuid', '$1, $2', [ [ 'u', 0 ], [ $UUIDS[0], PG_UUID ] ], $UUIDS[0] ],
             ) {
                 my ($name, $arguments, $values, $lock) = @$case;
-                $session->run('BEGIN');
-                is(call("SELECT advisory.$function($arguments)", @$values), '1',
-                    "$function, $name: true");
-                is(held(), "$lock:$mode{$mode}", "$function, $name: that lock");
-                $session->run('COMMIT');
-                let_go();
+                takes("$function, $name", "SELECT advisory.$function($arguments)", $values, '1',
+                    "$lock:$mode{$mode}");
             }
             $session->run('BEGIN');
             is(call("SELECT advisory.${function}_key(\$1)",
@@ -145,12 +150,8 @@ for my $try ('', 'try_') {
             [ 'uuid[]', '$1, $2::uuid[]', [ untyped('u', "{$UUIDS[0]}") ], "$UUIDS[0]:exclusive" ],
         ) {
             my ($name, $arguments, $values, $locks) = @$case;
-            $session->run('BEGIN');
-            is(call("SELECT advisory.$function($arguments)", @$values), '1',
-                "$function, $name: true");
-            is(held(), $locks, "$function, $name: those locks");
-            $session->run('COMMIT');
-            let_go();
+            takes("$function, $name", "SELECT advisory.$function($arguments)", $values, '1',
+                $locks);
         }
         like(call("SELECT advisory.$function(\$1, \$2)", untyped('u', 'x')), qr/^error 22P02/,
             "$function, no array: 22P02");
@@ -167,12 +168,8 @@ for my $function (qw(try_lock_any try_xact_lock_any)) {
         [ 'varchar[], as JDBC', '$1, $2::varchar[]', [ untyped('u', '{x}') ], 'x', 'x:exclusive' ],
     ) {
         my ($name, $arguments, $values, $returned, $locks) = @$case;
-        $session->run('BEGIN');
-        is(call("SELECT advisory.$function($arguments)", @$values), $returned,
-            "$function, $name: what it took");
-        is(held(), $locks, "$function, $name: those locks");
-        $session->run('COMMIT');
-        let_go();
+        takes("$function, $name", "SELECT advisory.$function($arguments)", $values, $returned,
+            $locks);
     }
 }
 
@@ -185,11 +182,8 @@ for my $function (qw(try_acquire_any try_xact_acquire_any)) {
         [ 'varchar[], as JDBC', '$1, $2::varchar[], $3', [ untyped('u', '{x}', 3) ], '(x,1)' ],
     ) {
         my ($name, $arguments, $values, $returned) = @$case;
-        $session->run('BEGIN');
-        is(call("SELECT advisory.$function($arguments)", @$values), $returned,
-            "$function, $name: what it took");
-        $session->run('COMMIT');
-        let_go();
+        takes("$function, $name", "SELECT advisory.$function($arguments)", $values, $returned,
+            undef);
     }
 }
 
