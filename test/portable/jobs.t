@@ -4,10 +4,7 @@
 # another session can do between the claim and the command.
 use AdvisoryTest;
 use Jobs;
-use Time::HiRes qw(sleep time);
 use Trap;
-
-use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
 
 my $owner = create_portable_database();
 my $look = session();
@@ -391,70 +388,7 @@ is_free('REPEATABLE READ');
 
 # ---- Under load ----------------------------------------------------------------------------------
 
-# Each command adds one more row than it sees. So a number comes twice if a command begins before
-# the effects of another one are committed.
-$one->run('CREATE TABLE seen (number bigint, at timestamptz)',
-    'CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', <<'SQL');
-CREATE PROCEDURE work.play() LANGUAGE plpgsql AS $$
-DECLARE
-    ran boolean;
-    claimed timestamptz;
-    add text := 'INSERT INTO work.seen SELECT count(*), clock_timestamp() FROM work.seen;
-                 SELECT pg_sleep(random() * 0.002)';
-BEGIN
-    -- Until the test takes this lock.
-    WHILE pg_try_advisory_xact_lock_shared(97) LOOP
-        COMMIT;
-        CASE (random() * 6)::int
-            WHEN 0 THEN CALL advisory.run('load', 'a', add, ran => ran);
-            WHEN 1 THEN CALL advisory.run('load', 'a', add, timeout => '3 ms', ran => ran);
-            WHEN 2 THEN CALL advisory.run('load', 'a', add, timeout => NULL, once_per => '5 ms',
-            ran => ran);
-            WHEN 3 THEN CALL advisory.run('load', 'a', add, once_per => '1 ms', ran => ran);
-            WHEN 4 THEN BEGIN CALL advisory.run('load', 'a', add || '; SELECT 1/0', timeout => NULL,
-            ran => ran); EXCEPTION WHEN division_by_zero THEN NULL; END;
-            WHEN 5 THEN CALL advisory.run('load', 'a', add, timeout => NULL, ran => ran); ROLLBACK;
-            ELSE
-                claimed := advisory.claim('load', 'window', '20 ms');
-                IF claimed IS NOT NULL THEN INSERT INTO work.ran VALUES (claimed); END IF;
-                IF random() < 0.3 THEN ROLLBACK; END IF;
-        END CASE;
-        COMMIT;
-    END LOOP;
-END $$
-SQL
-sub player {
-    return nobody('player')->run('SET client_min_messages = warning')->start('CALL play()')
-}
-my @players = map { player() } 1 .. PLAYERS;
-my ($killed, $until) = (0, time + LOAD_S);
-my $ENOUGH = 'SELECT (SELECT count(*) > 50 FROM work.seen)
-    AND (SELECT count(*) > 10 FROM work.ran)';
-while (time < $until || (!$look->value($ENOUGH) && time < $until + 60)) {
-    sleep 0.2;
-    next if $killed >= KILLS;
-    $killed += $look->value(
-        q(SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE application_name = 'player' AND state = 'active' ORDER BY random()
-            LIMIT 1) AS k));
-    push @players, player();
-}
-$look->run('SELECT pg_advisory_lock(97)');
-my %states;
-$states{ $_->finish->{state} // 'success' }++ for @players;
-delete @states{qw(57P01 08000 08006)};
-is(join(',', keys %states), 'success', "under load: all end well but the $killed that were ended");
-my ($rows, $distinct, $last) =
-    @{ $look->rows(
-        'SELECT count(*), count(DISTINCT number), max(number) + 1 FROM work.seen')->[0] };
-is("$distinct,$last", "$rows,$rows", "under load: $rows commands, each of which saw all before it");
-cmp_ok($rows, '>', 50, 'under load: many');
-($rows, $distinct) =
-    @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM work.ran')->[0] };
-is($distinct, $rows, "under load: $rows windows, none twice");
-cmp_ok($rows, '>', 10, 'under load: many');
-$look->run('SELECT pg_advisory_unlock(97)');
-leave($look, @players);
+under_load(sub { nobody('player') });
 $_->run('SELECT pg_advisory_unlock_all()') for $one, $two, $three, $gate;
 is_free('at the end');
 done_testing();

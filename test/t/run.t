@@ -671,6 +671,9 @@ $one->fails("CALL advisory.run('jobs', 'nightly', '$_')", '22023', "an empty com
     for '', ' ; ;', '-- nothing';
 is_free('at the end');
 
+under_load(sub { session() });
+is_free('after the load');
+
 # The client reads nothing of a long message while the transaction is still there, with its rows.
 {
     my ($failing, $look) = (session(), session());

@@ -7,9 +7,10 @@ use warnings;
 use AdvisoryTest;
 use Exporter 'import';
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(begin_jobs run_sql close_gate open_gate is_free skips done_is busy
-    deferred_triggers transaction_blocks two_slots zoned apart stale wrong_arguments);
+    deferred_triggers transaction_blocks two_slots zoned apart stale wrong_arguments under_load);
 
 # Arguments of every call.
 our $always = '';
@@ -203,6 +204,91 @@ sub wrong_arguments {
     like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint},
         qr/as once_window/, 'the hint names the argument');
     return is_free('wrong arguments');
+}
+
+# ---- Under load ----------------------------------------------------------------------------------
+
+use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
+
+# Each command adds one more row than it sees. So a number comes twice if a command begins before
+# the effects of another one are committed. The code makes a session.
+sub under_load ($join) {
+    $one->run('CREATE TABLE seen (number bigint, at timestamptz)',
+        'CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', <<'SQL');
+CREATE PROCEDURE play() LANGUAGE plpgsql AS $$
+DECLARE
+    ran boolean;
+    claimed timestamptz;
+    add text := 'INSERT INTO seen SELECT count(*), clock_timestamp() FROM seen;
+                 SELECT pg_sleep(random() * 0.002)';
+BEGIN
+    -- Until the test takes this lock.
+    WHILE pg_try_advisory_xact_lock_shared(97) LOOP
+        COMMIT;
+        CASE (random() * 6)::int
+            WHEN 0 THEN
+                CALL advisory.run('load', 'a', add, ran => ran);
+            WHEN 1 THEN
+                CALL advisory.run('load', 'a', add, timeout => '3 ms', ran => ran);
+            WHEN 2 THEN
+                CALL advisory.run('load', 'a', add, timeout => NULL, once_per => '5 ms',
+                    ran => ran);
+            WHEN 3 THEN
+                CALL advisory.run('load', 'a', add, once_per => '1 ms', ran => ran);
+            WHEN 4 THEN
+                BEGIN
+                    CALL advisory.run('load', 'a', add || '; SELECT 1/0', timeout => NULL,
+                        ran => ran);
+                EXCEPTION WHEN division_by_zero THEN
+                    NULL;
+                END;
+            WHEN 5 THEN
+                CALL advisory.run('load', 'a', add, timeout => NULL, ran => ran);
+                ROLLBACK;
+            ELSE
+                claimed := advisory.claim('load', 'window', '20 ms');
+                IF claimed IS NOT NULL THEN
+                    INSERT INTO ran VALUES (claimed);
+                END IF;
+                IF random() < 0.3 THEN
+                    ROLLBACK;
+                END IF;
+        END CASE;
+        COMMIT;
+    END LOOP;
+END $$
+SQL
+    my $player = sub {
+        return $join->()->run('SET client_min_messages = warning')->start('CALL play()');
+    };
+    my @players = map { $player->() } 1 .. PLAYERS;
+    my ($killed, $until) = (0, time + LOAD_S);
+    my $ENOUGH = 'SELECT (SELECT count(*) > 50 FROM seen) AND (SELECT count(*) > 10 FROM ran)';
+    while (time < $until || (!$look->value($ENOUGH) && time < $until + 60)) {
+        sleep 0.2;
+        next if $killed >= KILLS;
+        my $pid = $players[ rand @players ]->pid;
+        $killed += $look->value(q(SELECT count(*) FROM (SELECT pg_terminate_backend(pid)
+            FROM pg_stat_activity WHERE pid = ? AND state = 'active') AS k), $pid);
+        push @players, $player->();
+    }
+    $look->run('SELECT pg_advisory_lock(97)');
+    my %states;
+    $states{ $_->finish->{state} // 'success' }++ for @players;
+    delete @states{qw(57P01 08000 08006)};
+    is(join(',', keys %states), 'success',
+        "under load: all end well but the $killed that were ended");
+    my ($rows, $distinct, $last) = @{ $look->rows(
+        'SELECT count(*), count(DISTINCT number), max(number) + 1 FROM seen')->[0] };
+    is("$distinct,$last", "$rows,$rows",
+        "under load: $rows commands, each of which saw all before it");
+    cmp_ok($rows, '>', 50, 'under load: many');
+    ($rows, $distinct) =
+        @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM ran')->[0] };
+    is($distinct, $rows, "under load: $rows windows, none twice");
+    cmp_ok($rows, '>', 10, 'under load: many');
+    $look->run('SELECT pg_advisory_unlock(97)');
+    return leave($look, @players);
 }
 
 1;
