@@ -283,56 +283,17 @@ sub on ($server, $name) {
 
 {
     $look->run(map { "CREATE ROLE $_ LOGIN" } qw(stayer outsider));
-    my ($stayer, $outsider) = map { session(role => $_) } qw(stayer outsider);
-    my $token = lease($stayer, 'role');
-    $stayer->run(q(SELECT advisory.claim('c', 'role', '1 hour')));
-    my $renewed = "SELECT advisory.renew_lease('l', 'role', $token) IS NOT NULL";
-    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'role'),
-        (SELECT count(*) FROM advisory.claims WHERE name = 'role'));
-    $look->run('ALTER ROLE stayer RENAME TO first_name', 'CREATE ROLE stayer LOGIN');
-    $stayer->shows($renewed, 1, 'a role that has got another name renews its lease');
-    my $namesake = session(role => 'stayer');
-    $namesake->shows($renewed, 0, '... but not another role of its old name');
-    $namesake->shows($seen, '0|0', '... which does not see it either');
-    # A dump of another server has OIDs of there, and the name counts.
-    my $elsewhere = sub ($name) {
-        $owner->run(map { "UPDATE advisory.$_ SET system = system # 1, role_name = '$name',
-            role = 'outsider'::regrole WHERE name = 'role'" } qw(_leases _claims));
-    };
-    $elsewhere->('stayer');
-    $outsider->shows($renewed, 0, 'who has the OID on another server does not get the lease');
-    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
-    $namesake->shows($seen, '1|1', '... but who has the name does');
-    $namesake->shows($renewed, 1, '... and renews it');
-    $look->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
-    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
-    session(role => 'stayer')->shows($renewed, 0, '... and not of the next one of that name');
-    $elsewhere->('nobody_here');
-    $_->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s')
-        for $outsider, $namesake;
-    $look->shows($renewed, 1, '... but a superuser can renew it');
-    $owner->run(q(DELETE FROM advisory._leases WHERE name = 'role'));
+    session(role => 'stayer')->run(q(SELECT advisory.lease('l', 'stayer', '1 h')),
+        q(SELECT advisory.claim('c', 'stayer', '1 hour')));
+    roles_elsewhere(super => $look, connect => sub ($role) { session(role => $role) },
+        cluster => 'system');
+    $owner->run(q(DELETE FROM advisory._leases WHERE name = 'stayer'));
 }
 
 {
-    my $held = lease($one, 'era');
-    $owner->run("SELECT advisory.tokens_above($held)");
-    my $after = lease($one, 'after');
-    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
-    $one->run("SELECT advisory.check_token('l', 'fence', $after)");
-    # As a restored dump of the data does, and logical replication of all sequences.
-    my @older = (q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
-        FROM advisory._era),
-        q(SELECT setval('advisory._server_began', last_value - 1) FROM advisory._server_began));
-    for my $what ('leases and fences', 'fences', 'what tokens_above() was told') {
-        $owner->run(q(DELETE FROM advisory._leases)) unless $what =~ /leases/;
-        $owner->run(q(DELETE FROM advisory.fences)) if $what =~ /above/;
-        $owner->run(@older);
-        my $next = lease($one, "after $what");
-        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
-        $one->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
-        $after = $next;
-    }
+    era_set_back($owner, $one, q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
+        FROM advisory._era), q(SELECT setval('advisory._server_began', last_value - 1)
+        FROM advisory._server_began));
     $one->fails(q(SELECT advisory.check_token('l', 'high', 4000::bigint << 50)), '22023',
         'a token that nobody gave uses up no eras');
     $owner->run(q(DELETE FROM advisory._leases));

@@ -10,7 +10,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(begin_leases lease try_lease waits_for_lease queue_for_lease
-    served_in_order waits_end never_two_owners);
+    served_in_order waits_end never_two_owners
+    roles_elsewhere era_set_back);
 
 my $look;
 
@@ -155,6 +156,65 @@ sub never_two_owners (%how) {
             "$level: no errors");
         note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
         $look->run('TRUNCATE owned');
+    }
+    return;
+}
+
+# ---- Of another server, and of another time ------------------------------------------------------
+
+# Whose a lease and a claim are when their role gets another name, and when they come from another
+# server. In the database are roles stayer and outsider, and the lease l/stayer and the claim
+# c/stayer of the first one. super: a superuser's session; connect: makes one of a role; cluster:
+# the column that says of which server a row is.
+sub roles_elsewhere (%how) {
+    my ($super, $connect) = @how{qw(super connect)};
+    my ($stayer, $outsider) = map { $connect->($_) } qw(stayer outsider);
+    my $token = $super->value(q(SELECT token FROM advisory._leases WHERE name = 'stayer'));
+    my $renewed = "SELECT advisory.renew_lease('l', 'stayer', $token) IS NOT NULL";
+    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'stayer'),
+        (SELECT count(*) FROM advisory.claims WHERE name = 'stayer'));
+    $stayer->shows($renewed, 1, 'the owner of a lease renews it');
+    $super->run('ALTER ROLE stayer RENAME TO first_name', 'CREATE ROLE stayer LOGIN');
+    $stayer->shows($renewed, 1, '... also when it has got another name');
+    my $namesake = $connect->('stayer');
+    $namesake->shows($renewed, 0, '... but not another role of its old name');
+    $namesake->shows($seen, '0|0', '... which does not see it either');
+    # A dump of another server has OIDs of there, and the name counts.
+    my $elsewhere = sub ($name) {
+        $super->run(map { "UPDATE advisory.$_ SET $how{cluster} = $how{cluster} # 1,
+            role_name = '$name', role = 'outsider'::regrole WHERE name = 'stayer'" }
+                qw(_leases _claims));
+    };
+    $elsewhere->('stayer');
+    $outsider->shows($renewed, 0, 'who has the OID on another server does not get the lease');
+    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
+    $namesake->shows($seen, '1|1', '... but who has the name does');
+    $namesake->shows($renewed, 1, '... and renews it');
+    $super->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
+    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
+    $connect->('stayer')->shows($renewed, 0, '... and not of the next one of that name');
+    $elsewhere->('nobody_here');
+    $_->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s')
+        for $outsider, $namesake;
+    return $super->shows($renewed, 1, '... but a superuser can renew it');
+}
+
+# Tokens do not fall when these statements set the era back, as a restored dump of the data does,
+# and logical replication of all sequences. The owner runs them; another session takes leases.
+sub era_set_back ($owner, $taker, @statements) {
+    my $held = lease($taker, 'era');
+    $owner->run("SELECT advisory.tokens_above($held)");
+    my $after = lease($taker, 'after');
+    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
+    $taker->run("SELECT advisory.check_token('l', 'fence', $after)");
+    for my $what ('leases and fences', 'fences', 'the beginning of the era') {
+        $owner->run('DELETE FROM advisory._leases') unless $what =~ /leases/;
+        $owner->run('DELETE FROM advisory.fences') if $what =~ /beginning/;
+        $owner->run(@statements);
+        my $next = lease($taker, "after $what");
+        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
+        $taker->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
+        $after = $next;
     }
     return;
 }
