@@ -134,37 +134,9 @@ $owner->run(
     $last->ends(undef, 'of the last, too');
     done($last);
 }
-# A migration holds a lock in one session, and works in another one, which waits for the snapshot or
-# the transaction of somebody who waits for the lock.
-for my $work ('CREATE INDEX CONCURRENTLY ON public.item (id)', 'UPDATE public.item SET n = 4') {
-    for my $application ('migrate', 'dba') {
-        my $lock = q{advisory.lock('billing', 'invoice:42')};
-        my $holder = there(application => 'migrate')->run("SELECT $lock");
-        my $replica = there(application => 'replica')->run('BEGIN', 'UPDATE public.item SET n = 3');
-        $replica->start("SELECT $lock");
-        waits($super, $replica);
-        my $worker = waiting($work, application => $application);
-        my $remedy = $super->value(q(SELECT remedy FROM advisory.blockers));
-        is($remedy, $application eq 'migrate'
-            ? "SELECT advisory.cancel_waiter(" . $replica->pid . ", 'billing/invoice:42');"
-            : "SELECT advisory.terminate_holder('billing', 'invoice:42', " . $holder->pid
-                . ", kind => 'lock');", "the remedy, while $application waits for $work");
-        $super->shows($remedy =~ s/;//r, 1, '... is what is done');
-        if ($application eq 'migrate') {
-            $replica->ends('57014', '... and cancels the waiter');
-            $holder->shows(q{SELECT advisory.holds('billing', 'invoice:42')}, 1,
-                '... and the holder keeps the lock');
-            $super->shows($remedy =~ s/;//r, 0, '... once');
-            $worker->finish;
-            done($holder);
-        } else {
-            $replica->finish;
-        }
-        done($replica);
-        $worker->finish;
-        done($worker);
-    }
-}
+migrations(look => $super, takes => [q(lock('billing', 'invoice:42'))],
+    connect => sub ($application) { there(application => $application) });
+
 # A slot is not the lock of its name.
 {
     my $holder = there()->run(q(SELECT advisory.lock('q', 'both')));

@@ -1,5 +1,5 @@
-# Many sessions wait for each other at random, in every way that locks allow. What the views of
-# either edition show of that follows the same rules.
+# Who waits for whom, as the views of both editions show it: of many sessions that wait for each
+# other at random, in every way that locks allow; and of migrations.
 package Waits;
 
 use strict;
@@ -10,7 +10,7 @@ use Exporter 'import';
 use List::Util qw(shuffle);
 use Test::More;
 
-our @EXPORT = qw(random_waits end_waits);
+our @EXPORT = qw(random_waits end_waits migrations);
 
 # Rules for any result of advisory.waits, as conditions of the rows that break them.
 my %WRONG = (
@@ -96,6 +96,54 @@ sub end_waits ($look, @waiting) {
         . join(',', map { $_->pid } @waiting) . ')');
     $_->finish for @waiting;
     $_->run('SELECT pg_advisory_unlock_all()') for @waiting;
+    return;
+}
+
+# A migration holds a lock, or the only slot of a semaphore, in one session, and works in another
+# one, which waits for the snapshot or the transaction of somebody who waits for the lock. If the
+# holder were ended, two would migrate. look: a superuser's session; connect: makes one of an
+# application; takes: what takes the lock billing/invoice:42.
+sub migrations (%how) {
+    my ($look, $connect) = @how{qw(look connect)};
+    for my $take (@{ $how{takes} }) {
+        my ($lock, $kind) = $take =~ /lock/ ? ('billing/invoice:42', 'lock')
+            : ('slot 1 of billing/invoice:42', 'semaphore');
+        for my $work ('CREATE INDEX CONCURRENTLY migrated ON public.item (id)',
+            'UPDATE public.item SET n = 4') {
+            for my $application ('migrate', 'dba') {
+                my $what = "$take, while $application waits for $work";
+                $look->run('DROP INDEX IF EXISTS public.migrated');
+                my $holder = $connect->('migrate')->run("SELECT advisory.$take");
+                my $replica = $connect->('replica');
+                $replica->run('BEGIN', 'UPDATE public.item SET n = 3') if $work =~ /UPDATE/;
+                waits($look, $replica, "SELECT advisory.$take");
+                my $worker = $connect->($application)->run(q(SET deadlock_timeout = '1h'));
+                waits($look, $worker, $work);
+                my ($h, $r) = map { $_->pid } $holder, $replica;
+                my $remedy = $look->value('SELECT remedy FROM advisory.blockers WHERE lock = ?',
+                    $lock);
+                is($remedy, $application eq 'migrate'
+                    ? "SELECT advisory.cancel_waiter($r, '$lock');"
+                    : "SELECT advisory.terminate_holder('billing', 'invoice:42', $h, "
+                        . "kind => '$kind');", "the remedy, $what");
+                $look->shows($remedy =~ s/;//r, 1, '... is what is done');
+                if ($application eq 'migrate') {
+                    $replica->ends('57014', '... and cancels the waiter');
+                    $holder->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+                        AND pid = pg_backend_pid()), 1, '... and the holder keeps what it has');
+                    $look->shows($remedy =~ s/;//r, 0, '... once');
+                } else {
+                    $replica->ends(undef, '... and lets the waiter go on');
+                    leave($look, $replica);
+                }
+                $worker->ends(undef, '... and then the work');
+                $look->shows(q(SELECT indisvalid FROM pg_index
+                    WHERE indexrelid = 'public.migrated'::regclass), 1, '... whose index is valid')
+                    if $work =~ /INDEX/;
+                leave($look, $worker, $replica, $holder);
+            }
+        }
+    }
     return;
 }
 
