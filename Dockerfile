@@ -6,7 +6,8 @@
 
 ARG PG_MAJOR=17
 
-# ---- The extension is built on the image that it is for: with its compiler, its libraries and the headers of its server.
+# ---- The extension is built on the image that it is for: with its compiler, its libraries and
+# ---- the headers of its server.
 FROM postgres:${PG_MAJOR} AS build
 
 # hadolint ignore=DL3008
@@ -22,7 +23,8 @@ RUN make -j"$(nproc)" PG_CONFIG="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config" \
 # ---- What runs has neither compiler nor headers.
 FROM postgres:${PG_MAJOR}
 
-# The package repository of the PostgreSQL project, which the image knows, has pg_cron for each of its versions.
+# The package repository of the PostgreSQL project, which the image knows, has pg_cron for each of
+# its versions.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends "postgresql-$PG_MAJOR-cron" \
@@ -32,4 +34,5 @@ COPY --from=build /stage/ /
 COPY docker/10-advisory_ext.sh /docker-entrypoint-initdb.d/
 
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["sh", "-c", "pg_isready --quiet --host=127.0.0.1 --username=\"${POSTGRES_USER:-postgres}\""]
+    CMD ["sh", "-c", \
+        "pg_isready --quiet --host=127.0.0.1 --username=\"${POSTGRES_USER:-postgres}\""]

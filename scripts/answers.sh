@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The answers that an SQL test expects stand in the test, in comments: a short one behind its statement,
-# other lines below it.
+# The answers that an SQL test expects stand in the test, in comments: a short one behind its
+# statement, other lines below it.
 #
 #   SELECT advisory.unlock('ns', 'name');
 #   --extension> WARNING:  …        only the extension says this
@@ -9,7 +9,8 @@
 #   SELECT advisory.lock('ns', 'name'); --> t
 #
 #   scripts/answers.sh part EDITION FOLDER FILE…   for pg_regress: FOLDER/sql has the tests without
-#                                                  their answers, FOLDER/expected has what psql prints
+#                                                  their answers, FOLDER/expected has what psql
+#                                                  prints
 #   scripts/answers.sh accept FILE…                writes what psql has printed into the tests:
 #                                                  results/NAME.out, results/portable/NAME.out
 set -euo pipefail
@@ -32,7 +33,8 @@ part() {
 
 # mark STATEMENTS PRINTED: what psql has printed for the statements becomes comments among them.
 mark() {
-    { diff --minimal --old-line-format='--> %L' --new-line-format='%L' --unchanged-line-format='%L' \
+    { diff --minimal --unchanged-line-format='%L' \
+        --old-line-format='--> %L' --new-line-format='%L' \
         "$2" <(sed 's/^$/--blank/' "$1") || true; } | sed 's/^--> $/-->/; s/^--blank$//'
 }
 

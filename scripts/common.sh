@@ -1,10 +1,12 @@
 # shellcheck shell=bash
-# Functions that every script here needs: messages, and the choice of the PostgreSQL version. To be sourced.
+# Functions that every script here needs: messages, and the choice of the PostgreSQL version. To be
+# sourced.
 
 EXTENSION=advisory_ext
 REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
-# The scripts pass the variables that a sub-make needs by name. The pipes of a job server cannot be passed on.
+# The scripts pass the variables that a sub-make needs by name. The pipes of a job server cannot be
+# passed on.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
 # CI may start the scripts without standard input; child processes need one.
@@ -23,8 +25,8 @@ say_counts() {
     fi
 }
 
-# read_counts LOG STATUS: "passed failed skipped" of the closing line in a log. A run without that line, or with an exit code that
-# contradicts it, has failed.
+# read_counts LOG STATUS: "passed failed skipped" of the closing line in a log. A run without that
+# line, or with an exit code that contradicts it, has failed.
 read_counts() {
     local passed=0 failed=1 skipped=0 line
     line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$1" | tail -n 1 || true)
@@ -33,7 +35,8 @@ read_counts() {
     say "$passed $failed ${skipped:-0}"
 }
 
-# read_failures WHAT LOG: the lines of a log that name what failed, which come before the closing line; each says of WHAT.
+# read_failures WHAT LOG: the lines of a log that name what failed, which come before the closing
+# line; each says of WHAT.
 read_failures() {
     grep -a '^failed: ' "$2" | sed "s|^failed: |failed: $1: |" || say "failed: $1: it broke off"
 }
@@ -71,8 +74,9 @@ newest_debian_pg() {
     return 1
 }
 
-# The pg_config to use: PG_CONFIG if it is set; else the one on PATH, if its server is installed (libpq-dev also has a
-# pg_config, perhaps of a version without a server); else that of the newest server on this machine.
+# The pg_config to use: PG_CONFIG if it is set; else the one on PATH, if its server is installed
+# (libpq-dev also has a pg_config, perhaps of a version without a server); else that of the newest
+# server on this machine.
 find_pg_config() {
     if [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; then
         say "$PG_CONFIG"
@@ -83,7 +87,8 @@ find_pg_config() {
     fi
 }
 
-# Runs make on this tree, for the chosen server. The options of the calling make come from the environment.
+# Runs make on this tree, for the chosen server. The options of the calling make come from the
+# environment.
 run_make() {
     make --no-print-directory -C "$REPOSITORY" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" \
         ${CXX:+CXX="$CXX"} "$@"

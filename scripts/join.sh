@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints the install script of an edition, joined of its parts in the order of their numbers, and of sql/surface:
+# Prints the install script of an edition, joined of its parts in the order of their numbers, and of
+# sql/surface:
 #
 #   sh scripts/join.sh extension    for sql/advisory_ext--VERSION.sql
 #   sh scripts/join.sh portable     for portable/advisory.sql

@@ -1,12 +1,14 @@
 #!/usr/bin/env perl
-# The layers of src: an #include may only name a file of the same folder or of a folder below it, and no two files may
-# include each other, directly or through others. (A header and the .cpp of its name count as one file.) Prints what does not hold.
+# The layers of src: an #include may only name a file of the same folder or of a folder below it,
+# and no two files may include each other, directly or through others. (A header and the .cpp of its
+# name count as one file.) Prints what does not hold.
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
 #
 # The README.md of a folder names each of its files, and no other one.
 #
-# And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in one place.
+# And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in
+# one place.
 use strict;
 use warnings;
 
@@ -20,7 +22,8 @@ my %below = (
 );
 
 my %only_in = (
-    'src/server/latch.h' => qr/\b(?:WaitLatch|SetLatch|ResetLatch|MyLatch|procLatch|HandleCatchupInterrupt)\b/,
+    'src/server/latch.h' =>
+        qr/\b(?:WaitLatch|SetLatch|ResetLatch|MyLatch|procLatch|HandleCatchupInterrupt)\b/,
     'src/base/compat.h'  => qr/\bShmemInit(?:Hash|Struct)\b/,
 );
 
@@ -51,7 +54,8 @@ for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
     close $in;
 }
 
-# The files stand in the first column of the README's first table, in backticks, mostly without their endings.
+# The files stand in the first column of the README's first table, in backticks, mostly without
+# their endings.
 for my $folder (sort keys %below) {
     my $readme = "src/$folder/README.md";
     my $in;
@@ -76,8 +80,8 @@ for my $folder (sort keys %below) {
     }
 }
 
-# Files that include no other file of the rest cannot be part of a circle. What is left in the end consists of circles,
-# and of files that include them.
+# Files that include no other file of the rest cannot be part of a circle. What is left in the end
+# consists of circles, and of files that include them.
 my %rest = %includes;
 while (my @free = grep { my $file = $_; !grep { $rest{$_} } keys %{$includes{$file}} } keys %rest) {
     delete @rest{@free};

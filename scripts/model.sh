@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Searches the models of test/model with SPIN: `make model`.
 #
-# The head of a model lists the sizes at which all that can happen is searched; and its mutants, each with the error that SPIN must
-# find in it, perhaps at a larger size: a variable of an assertion, or a deadlock. MODELS= selects models. The last line is "N
-# passed, N failed"; the lines before it name what failed.
+# The head of a model lists the sizes at which all that can happen is searched; and its mutants,
+# each with the error that SPIN must find in it, perhaps at a larger size: a variable of an
+# assertion, or a deadlock. MODELS= selects models. The last line is "N passed, N failed"; the lines
+# before it name what failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -31,7 +32,8 @@ search() {
     local output started=$SECONDS states
     output=$(pan "$1" none "$2" 2>&1) || true
     states=$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' <<<"$output")
-    if grep -q 'errors: 0$' <<<"$output" && ! grep -qE 'not completed|too small|BITSTATE' <<<"$output"; then
+    if grep -q 'errors: 0$' <<<"$output" &&
+        ! grep -qE 'not completed|too small|BITSTATE' <<<"$output"; then
         say "ok - $1 $2: $states states ($((SECONDS - started)) s)"
     else
         say "$output"
@@ -41,7 +43,8 @@ search() {
 
 # find_error MODEL MUTANT ERROR: does SPIN find it, at one of the sizes?
 find_error() {
-    local output size sought="assertion violated .*\\<$3\\>" option=-E       # no other kind of error
+    local output size sought="assertion violated .*\\<$3\\>"
+    local option=-E         # no other kind of error
     [ "$3" != deadlock ] || sought="invalid end state" option=-A
     while read -r size; do
         output=$(pan "$1" "$2" "$size" $option 2>&1) || true
@@ -61,7 +64,7 @@ mutants() { sed -nE 's/^ \* mutant ([a-z_]+).*: /\1 /p' "$REPOSITORY/test/model/
 # The searches, a line each, what takes long first.
 list() {
     local model
-    for model in ${MODELS:-$(cd "$REPOSITORY/test/model" && printf '%s\n' *.pml | sed 's/\.pml$//')}; do
+    for model in ${MODELS:-$(basename -s .pml -a "$REPOSITORY"/test/model/*.pml)}; do
         sizes "$model" size | tac | sed "s/^/search $model /"
         mutants "$model" | sed "s/^/find_error $model /"
     done
@@ -70,7 +73,11 @@ list() {
 run_one() {
     local what model rest
     read -r what model rest <<<"$1"
-    if [ "$what" = search ]; then search "$model" "$rest"; else find_error "$model" "${rest%% *}" "${rest#* }"; fi
+    if [ "$what" = search ]; then
+        search "$model" "$rest"
+    else
+        find_error "$model" "${rest%% *}" "${rest#* }"
+    fi
 }
 
 export -f pan search find_error sizes run_one say

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
+# Lists the packages that the demo, the tests or the other tools need and that are missing, and
+# installs them with apt.
 #
-#   scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh PURPOSE     (one of those below)
 #
-# The script looks for programs, files and Perl modules, not for package names, so software that was installed in
-# another way counts, too. If nothing is missing it changes nothing.
+# The script looks for programs, files and Perl modules, not for package names, so software that was
+# installed in another way counts, too. If nothing is missing it changes nothing.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -15,10 +16,13 @@ no_cluster=     # our files that keep Debian's packages from starting a server
 no_services=
 services_before=
 
+PURPOSES="demo test jit integration matrix platforms qemu bench plots model lint sanitize assert"
+PURPOSES="$PURPOSES dist deb packages"
+
 purpose=${1:-}
-case $purpose in
-    demo | test | jit | integration | matrix | platforms | qemu | bench | plots | model | lint | sanitize | assert | dist | deb | packages) ;;
-    *) die "usage: scripts/packages.sh demo|test|jit|integration|matrix|platforms|qemu|bench|plots|model|lint|sanitize|assert|dist|deb|packages" ;;
+case " $PURPOSES " in
+    *" ${purpose:-none} "*) ;;
+    *) die "usage: scripts/packages.sh ${PURPOSES// /|}" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -37,11 +41,12 @@ has_ruby() { ruby -e "require '$1'"; }
 # ---- Which PostgreSQL ---------------------------------------------------------------------------
 
 distribution_major() {
-    apt-cache show postgresql 2>/dev/null | sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
+    apt-cache show postgresql 2>/dev/null |
+        sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
 }
 
-# The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if nothing is there yet; or
-# the distribution's own.
+# The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if
+# nothing is there yet; or the distribution's own.
 wanted_major() {
     local config major=
     config=$(find_pg_config) || config=
@@ -55,7 +60,8 @@ wanted_major() {
         refresh_lists
         major=$(distribution_major)
     fi
-    [ -n "$major" ] || die "found no PostgreSQL, and no apt to install one: say PG_CONFIG=/path/to/pg_config"
+    [ -n "$major" ] ||
+        die "found no PostgreSQL, and no apt to install one: say PG_CONFIG=/path/to/pg_config"
     say "$major"
 }
 
@@ -66,7 +72,8 @@ look_for_server() {
     need g++ "the extension is written in C++" have g++
     need make "builds it" have make
     need "postgresql-$major" "the server to try it on" has_server "$config"
-    need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
+    need "postgresql-server-dev-$major" "the server's headers and build rules" \
+        has_server_dev "$config"
 }
 
 look_for_sessions() {
@@ -105,13 +112,17 @@ look_for_jit() {
 
 has_jit() { local dir; dir=$(pg_ask "$config" --pkglibdir); [ -e "${dir:-/none}/llvmjit.so" ]; }
 
-# The real programs for the part integration. If a program is not available, its tests are skipped and say so.
+# The real programs for the part integration. If a program is not available, its tests are skipped
+# and say so.
 look_for_integration() {
     look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
-    want "postgresql-$major-cron" "scheduled jobs" has_server_file "$config" extension/pg_cron.control
-    want "postgresql-$major-repack" "rebuilds tables" has_server_file "$config" extension/pg_repack.control
-    want "postgresql-$major-partman" "partitions" has_server_file "$config" extension/pg_partman.control
+    want "postgresql-$major-cron" "scheduled jobs" \
+        has_server_file "$config" extension/pg_cron.control
+    want "postgresql-$major-repack" "rebuilds tables" \
+        has_server_file "$config" extension/pg_repack.control
+    want "postgresql-$major-partman" "partitions" \
+        has_server_file "$config" extension/pg_partman.control
     want pgbackrest "backups" have pgbackrest
     want sqitch "a migration tool" have sqitch
     want patroni "clusters that fail over" have patroni
@@ -144,7 +155,8 @@ want() {
     "${@:3}" >/dev/null 2>&1 && return
     if have apt-cache && ! is_available "$1"; then
         refresh_lists
-        is_available "$1" || { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
+        is_available "$1" ||
+            { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
     fi
     say "missing: $1 ($2)"
     optional+=("$1")
@@ -157,7 +169,8 @@ has_program() { have "$1" || [ -x "/usr/sbin/$1" ]; }
 # Debian's own Python, which is the one that has Debian's modules.
 has_python() { /usr/bin/python3 -c "import $1"; }
 
-# A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped those files.
+# A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped
+# those files.
 look_for_pgtap() {
     has_server_file "$2" extension/pgtap.control && return
     if have apt-cache && ! is_available "postgresql-$1-pgtap"; then
@@ -183,7 +196,8 @@ look_for_platforms() {
 }
 
 look_for_qemu() {
-    need qemu-user-static "runs the programs of other processors" have_both qemu-aarch64-static qemu-s390x-static
+    need qemu-user-static "runs the programs of other processors" \
+        have_both qemu-aarch64-static qemu-s390x-static
     need binfmt-support "makes the kernel call it" have update-binfmts
 }
 
@@ -192,11 +206,13 @@ look_for_dist() {
     need zip "packs the archive" have zip
 }
 
-# With Debian's own build rules for extensions, which build for every server whose development files are here.
+# With Debian's own build rules for extensions, which build for every server whose development files
+# are here.
 look_for_deb() {
     need build-essential "what Debian takes for granted" is_installed build-essential
     need debhelper "does most of the work for debian/rules" have dh
-    need postgresql-server-dev-all "builds an extension for several servers" is_installed postgresql-server-dev-all
+    need postgresql-server-dev-all "builds an extension for several servers" \
+        is_installed postgresql-server-dev-all
 }
 
 is_installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1")" = installed ]; }
@@ -227,7 +243,8 @@ look_for_sanitize() {
 look_for_assert() {
     look_for_tests
     need dpkg-dev "unpacks Debian's source packages" have dpkg-source
-    need libssl-dev "the server's headers for TLS and random numbers" test -e /usr/include/openssl/ssl.h
+    need libssl-dev "the server's headers for TLS and random numbers" \
+        test -e /usr/include/openssl/ssl.h
     need patch "applies Debian's changes" have patch
     need bzip2 "unpacks the source" have bzip2
     need xz-utils "unpacks Debian's changes" have xz
@@ -235,7 +252,7 @@ look_for_assert() {
     need flex "makes its scanners" have flex
 }
 
-# ---- Installing -----------------------------------------------------------------------------------
+# ---- Installing ----------------------------------------------------------------------------------
 
 as_root() {
     if is_root; then "$@"; else sudo "$@"; fi
@@ -258,16 +275,18 @@ refresh_lists() {
     [ -z "$lists_refreshed" ] || return 0
     lists_refreshed=1
     may_become_root || return 0
-    apt_get update || { cat "$log" >&2; warn "apt-get update failed; trying with the lists there are"; }
+    apt_get update ||
+        { cat "$log" >&2; warn "apt-get update failed; trying with the lists there are"; }
 }
 
 lists_are_old() {
-    [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
+    local lists=/var/lib/apt/lists
+    [ -z "$(find $lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
 }
 
-# Debian's packages start the services that they install, and those of PostgreSQL create a cluster. The tests do not need that, so
-# the script forbids it, also for the next start of the machine. If this script is killed, the policy that it leaves behind no longer
-# forbids anything.
+# Debian's packages start the services that they install, and those of PostgreSQL create a cluster.
+# The tests do not need that, so the script forbids it, also for the next start of the machine. If
+# this script is killed, the policy that it leaves behind no longer forbids anything.
 forbid_services() {
     [ -z "$no_cluster" ] || return 0
     local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d
@@ -282,11 +301,15 @@ forbid_services() {
 }
 
 # The services that Debian's packages have registered for the next start of the machine.
-registered_services() { find /etc/systemd/system -path '*.wants/*' -name '*.service' ! -name 'postgresql*' 2>/dev/null | sort; }
+registered_services() {
+    find /etc/systemd/system -path '*.wants/*' -name '*.service' ! -name 'postgresql*' 2>/dev/null |
+        sort
+}
 
 cleanup() {
     if [ -n "$no_cluster" ]; then
-        comm -13 <(say "$services_before") <(registered_services) | while IFS= read -r link; do as_root rm -f "$link"; done
+        comm -13 <(say "$services_before") <(registered_services) |
+            while IFS= read -r link; do as_root rm -f "$link"; done
         as_root rm -f "$no_cluster" ${no_services:+"$no_services"}
         as_root rmdir --ignore-fail-on-non-empty "$(dirname "$no_cluster")"
     fi
@@ -295,12 +318,14 @@ cleanup() {
 
 install_missing() {
     local line="apt-get install -y --no-install-recommends ${missing[*]}"
-    have apt-get || die "no apt here: please install the above with this system's own means, then try again"
+    have apt-get ||
+        die "no apt here: please install the above with this system's own means, then try again"
     if ! may_become_root; then
         warn "neither root nor sudo: please have this run, then try again:"
         printf '    %s\n' "$line" >&2
         warn "(Debian's server packages also start a cluster of their own, unless a file in" \
-            "/etc/postgresql-common/createcluster.d/ that ends in .conf says create_main_cluster = false)"
+            "/etc/postgresql-common/createcluster.d/ that ends in .conf says" \
+            "create_main_cluster = false)"
         exit 1
     fi
     say "running: $line"
@@ -308,7 +333,8 @@ install_missing() {
     ! lists_are_old || refresh_lists
     apt_get install -y --no-install-recommends "${missing[@]}" && return
     refresh_lists
-    apt_get install -y --no-install-recommends "${missing[@]}" || { cat "$log" >&2; die "apt could not install it"; }
+    apt_get install -y --no-install-recommends "${missing[@]}" ||
+        { cat "$log" >&2; die "apt could not install it"; }
 }
 
 install_optional() {

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# The tests on other processors, in other encodings and with settings that change how the server works: `make test-platforms`.
-# Needs root, on a Debian machine.
+# The tests on other processors, in other encodings and with settings that change how the server
+# works: `make test-platforms`. Needs root, on a Debian machine.
 #
-#   PLATFORMS="i386 latin1"     only these of: i386 arm64 s390x latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized
-#   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
-#   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
-#                               platform's directory in there to have it made anew
+#   PLATFORMS="i386 latin1"     only these of: i386 arm64 s390x latin1 euc_jp sql_ascii parallel
+#                               generic preload caches jit jit_optimized
+#   JOBS=1                      how many are tested at the same time (default: 2, if there are as
+#                               many processors)
+#   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or
+#                               /var/cache); remove a platform's directory in there to have it made
+#                               anew
 #   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT, TEST_UNTIL, TEST_TWICE  as for scripts/test.sh
 #
-# i386, arm64 and s390x are chroots of this machine's Debian release, with its PostgreSQL; qemu runs what this processor cannot. i386 has
-# Datums of 4 bytes, s390x is big-endian. All other platforms are servers of this machine. The last line has the totals, and the lines
-# before it name what failed.
+# i386, arm64 and s390x are chroots of this machine's Debian release, with its PostgreSQL; qemu runs
+# what this processor cannot. i386 has Datums of 4 bytes, s390x is big-endian. All other platforms
+# are servers of this machine. The last line has the totals, and the lines before it name what
+# failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -19,10 +23,11 @@ set -euo pipefail
 # shellcheck source=scripts/runs.sh
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 
-ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches jit jit_optimized"
+ALL_PLATFORMS="s390x arm64 i386 latin1 euc_jp sql_ascii parallel generic preload caches"
+ALL_PLATFORMS="$ALL_PLATFORMS jit jit_optimized"
 SLOW_TIMEOUT=3000       # seconds for each part, with qemu or without caches
 
-# ---- What the platforms are ---------------------------------------------------------------------------
+# ---- What the platforms are ----------------------------------------------------------------------
 
 parts_of() {
     case $1 in
@@ -69,10 +74,11 @@ jit_of() {
 
 is_other_processor() { case $1 in i386 | arm64 | s390x) ;; *) return 1 ;; esac; }
 
-# ---- Other processors ---------------------------------------------------------------------------------
+# ---- Other processors ----------------------------------------------------------------------------
 
-# obtain_platform ARCHITECTURE LOG: leaves a complete chroot in the cache, or fails with the reason in the log. It has only the headers of
-# the server's development package, not the other compiler on which that depends.
+# obtain_platform ARCHITECTURE LOG: leaves a complete chroot in the cache, or fails with the reason
+# in the log. It has only the headers of the server's development package, not the other compiler on
+# which that depends.
 obtain_platform() {
     local name=$1 log=$2 root=$CACHE/$1
     [ ! -d "$root" ] || return 0
@@ -96,15 +102,17 @@ test_in_platform() {
     local name=$1 log=$2 root=$CACHE/$1
     copy_tree "$root$CHROOT_TREE"
     in_chroot "$name | " "$log" "$root" \
-        make --no-print-directory -C "$CHROOT_TREE" test PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
+        make --no-print-directory -C "$CHROOT_TREE" test \
+        PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
 }
 
-# ---- This processor -----------------------------------------------------------------------------------
+# ---- This processor ------------------------------------------------------------------------------
 
 # All of them use what was built once.
 build_here() {
     copy_tree "$work/built"
-    (REPOSITORY=$work/built && run_make all) >"$work/build.log" 2>&1 || { cat "$work/build.log"; die "the extension could not be built"; }
+    (REPOSITORY=$work/built && run_make all) >"$work/build.log" 2>&1 ||
+        { cat "$work/build.log"; die "the extension could not be built"; }
 }
 
 # Only a server with assertions can discard its caches.
@@ -112,11 +120,12 @@ test_here() {
     local name=$1 log=$2 script=test.sh
     cp -a "$work/built" "$work/$name.tree"
     [ "$name" != caches ] || script=assert.sh
-    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") ADVISORY_EXT_JIT=$(jit_of "$name") \
+    ADVISORY_EXT_ENCODING=$(encoding_of "$name") ADVISORY_EXT_SETTINGS=$(settings_of "$name") \
+        ADVISORY_EXT_JIT=$(jit_of "$name") \
         run_shown "$name | " "$log" bash "$work/$name.tree/scripts/$script"
 }
 
-# ---- All together -------------------------------------------------------------------------------------
+# ---- All together --------------------------------------------------------------------------------
 
 test_platform() {
     local name=$1 log=$work/$1.log status=0 where started=$SECONDS
@@ -138,7 +147,8 @@ test_platform() {
 
 main() {
     local name is_here=
-    is_root || die "other processors are tested in chroots, and that needs root ('make test' does not)"
+    is_root ||
+        die "other processors are tested in chroots, and that needs root ('make test' does not)"
     PLATFORMS=${PLATFORMS:-$ALL_PLATFORMS}
     for name in $PLATFORMS; do
         case " $ALL_PLATFORMS " in

@@ -1,12 +1,14 @@
 # shellcheck shell=bash
-# Several runs of the tests side by side, and the table of their results. To be sourced after chroots.sh. The caller sets `work` to a
-# temporary directory.
+# Several runs of the tests side by side, and the table of their results. To be sourced after
+# chroots.sh. The caller sets `work` to a temporary directory.
 
-work=           # a temporary directory: for each run its log, its line of the table, its counts and its failures
+# A temporary directory: for each run its log, its line of the table, its counts and its failures.
+work=
 
-# ---- One run ------------------------------------------------------------------------------------------
+# ---- One run -------------------------------------------------------------------------------------
 
-# A run's line of the table, and its counts, are in files, because each run is in a process of its own.
+# A run's line of the table, and its counts, are in files, because each run is in a process of its
+# own.
 record_skip() {
     say "0 0 1" >"$work/$1.counts"
     printf '%-10s skipped: %s\n' "$1" "$2" >"$work/$1.line"
@@ -26,10 +28,11 @@ record() {
     read -r good bad aside < <(read_counts "$log" "$status")
     say "$good $bad $aside" >"$work/$name.counts"
     [ "$bad" -eq 0 ] || read_failures "$name" "$log" >"$work/$name.failures"
-    printf '%-10s %-42s %6s %6s %7s  %5s s\n' "$name" "$where" "$good" "$bad" "$aside" "$seconds" >"$work/$name.line"
+    printf '%-10s %-42s %6s %6s %7s  %5s s\n' "$name" "$where" "$good" "$bad" "$aside" "$seconds" \
+        >"$work/$name.line"
 }
 
-# ---- All together -------------------------------------------------------------------------------------
+# ---- All together --------------------------------------------------------------------------------
 
 # run_side_by_side COMMAND NAME…: calls the command with each of the names, JOBS at the same time.
 run_side_by_side() {
@@ -53,7 +56,8 @@ wait_for_runs() {
     done
 }
 
-# show_table REMARK NAME…: prints the table, and fails unless all tests have passed. A run without counts was interrupted.
+# show_table REMARK NAME…: prints the table, and fails unless all tests have passed. A run without
+# counts was interrupted.
 show_table() {
     local remark=$1 name good bad aside passed=0 failed=0 skipped=0
     shift
@@ -87,7 +91,8 @@ end_runs() {
     [ -z "$work" ] || rm -rf "$work"
 }
 
-# begin_runs NAME: what a script does before its first run. Two scripts must not make, or use, one chroot at the same time.
+# begin_runs NAME: what a script does before its first run. Two scripts must not make, or use, one
+# chroot at the same time.
 begin_runs() {
     trap end_runs EXIT
     trap 'exit 129' HUP

@@ -3,31 +3,37 @@
 #
 # As a command:
 #   scripts/server.sh run [--conf 'name=value']… -- COMMAND [ARGUMENT]…
-#       starts a new server, runs the command with it, removes the server, returns the command's exit code
+#       starts a new server, runs the command with it, removes the server, returns the command's
+#       exit code
 #   scripts/server.sh ctl restart -m immediate
 #       pg_ctl, from within such a command, on the server that it was given
 #   scripts/server.sh as COMMAND [ARGUMENT]…
 #       runs something else as the server's owner, in ADVISORY_EXT_TMP
 #
-# To be sourced: server_open, server_stage, server_start [name=value]…, server_run COMMAND… (see there).
+# To be sourced: server_open, server_stage, server_start [name=value]…, server_run COMMAND… (see
+# there).
 #
 # The command's environment:
-#   PGHOST PGPORT PGUSER PGDATABASE  lead every client to the server (a superuser, in a private directory's socket)
+#   PGHOST PGPORT PGUSER PGDATABASE  lead every client to the server (a superuser, in a private
+#                                    directory's socket)
 #   PG_CONFIG PG_BINDIR PATH         of the server's version
 #   ADVISORY_EXT_DATADIR, _LOG       the server's files
-#   ADVISORY_EXT_TMP                 belongs to the server's owner; a cluster made in here (by pg_basebackup, say)
-#                                    is stopped and removed with everything else
+#   ADVISORY_EXT_TMP                 belongs to the server's owner; a cluster made in here (by
+#                                    pg_basebackup, say) is stopped and removed with everything else
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
-# With ADVISORY_EXT_ENCODING the clusters have that encoding (otherwise UTF8), and with ADVISORY_EXT_SETTINGS='name=value; name=value' all
-# servers have these settings. With ADVISORY_EXT_JIT=inline they compile every statement, and copy into it what they have as bitcode; with
-# ADVISORY_EXT_JIT=optimize they also optimize all of that, which takes five times as long. With ADVISORY_EXT_UNDER='valgrind …' another
-# program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier of its own; others have that of the cluster
-# which all servers of a stage are copies of.
+# With ADVISORY_EXT_ENCODING the clusters have that encoding (otherwise UTF8), and with
+# ADVISORY_EXT_SETTINGS='name=value; name=value' all servers have these settings. With
+# ADVISORY_EXT_JIT=inline they compile every statement, and copy into it what they have as bitcode;
+# with ADVISORY_EXT_JIT=optimize they also optimize all of that, which takes five times as long.
+# With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With
+# ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier of its own; others have that of
+# the cluster which all servers of a stage are copies of.
 #
-# Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
-# consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
-# relative to its own program. A copy of the extension that is installed in the system is neither used nor changed.
+# Nothing is written into the system. The extension goes into a shadow installation in the temporary
+# directory, which consists of links to the server's own files. Only the server's programs are
+# copied, because PostgreSQL finds its files relative to its own program. A copy of the extension
+# that is installed in the system is neither used nor changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -39,7 +45,8 @@ server_child=       # the command that server_run waits for
 
 # ---- Who, and where -----------------------------------------------------------------------------
 
-# A server refuses to run as root, so root needs another user. All other users run the server themselves.
+# A server refuses to run as root, so root needs another user. All other users run the server
+# themselves.
 choose_server_user() {
     ADVISORY_EXT_SERVER_USER=
     is_root || return 0
@@ -56,11 +63,13 @@ choose_server_user() {
 as_server() (
     cd "${ADVISORY_EXT_TMP:-$server_dir}"
     [ -n "${ADVISORY_EXT_SERVER_USER:-}" ] || exec "$@"
-    HOME=$PWD exec setpriv --reuid "$ADVISORY_EXT_SERVER_USER" --regid "$(id -g "$ADVISORY_EXT_SERVER_USER")" \
+    HOME=$PWD exec setpriv --reuid "$ADVISORY_EXT_SERVER_USER" \
+        --regid "$(id -g "$ADVISORY_EXT_SERVER_USER")" \
         --init-groups -- "$@"
 )
 
-# The server's owner must be able to enter the directory. It also holds sockets, whose paths may have at most 107 bytes.
+# The server's owner must be able to enter the directory. It also holds sockets, whose paths may
+# have at most 107 bytes.
 make_server_dir() {
     local base
     for base in "${TMPDIR:-/tmp}" /tmp; do
@@ -73,12 +82,14 @@ make_server_dir() {
             chmod 755 "$server_dir"
             chown "$ADVISORY_EXT_SERVER_USER" "$server_dir/run"
         fi
-        if [ "${#server_dir}" -le 80 ] && ADVISORY_EXT_TMP=$server_dir as_server test -x "$server_dir/run"; then
+        if [ "${#server_dir}" -le 80 ] &&
+            ADVISORY_EXT_TMP=$server_dir as_server test -x "$server_dir/run"; then
             return
         fi
         rm -rf "$server_dir"
     done
-    die "found no directory for a server's files: set TMPDIR to a short path that ${ADVISORY_EXT_SERVER_USER:-you} can enter"
+    die "found no directory for a server's files: set TMPDIR to a short path that" \
+        "${ADVISORY_EXT_SERVER_USER:-you} can enter"
 }
 
 # Settings for the caller's own server must not reach any client.
@@ -89,7 +100,8 @@ forget_client_settings() {
     done
 }
 
-# server_open: call it first. From here on everything is cleaned up when this process ends, in whatever way.
+# server_open: call it first. From here on everything is cleaned up when this process ends, in
+# whatever way.
 server_open() {
     choose_server_user
     forget_client_settings
@@ -99,7 +111,8 @@ server_open() {
     trap 'exit 141' PIPE
     trap 'exit 143' TERM
     make_server_dir
-    # Traps do not run after kill -9. So another process watches this one, and the one whose stage this one uses.
+    # Traps do not run after kill -9. So another process watches this one, and the one whose stage
+    # this one uses.
     setsid bash "$SERVER_SH" watch "$server_dir" "$$" ${ADVISORY_EXT_WATCH:+"$ADVISORY_EXT_WATCH"} \
         </dev/null >/dev/null 2>&1 &
     watchdog=$!
@@ -108,10 +121,10 @@ server_open() {
     export ADVISORY_EXT_SERVER_USER ADVISORY_EXT_TMP ADVISORY_EXT_WATCH
 }
 
-# ---- The shadow installation ----------------------------------------------------------------------
+# ---- The shadow installation ---------------------------------------------------------------------
 
-# server_stage: builds the extension and installs it beside the server's own files, for PG_CONFIG's version. If a caller
-# has already done this, uses the caller's installation.
+# server_stage: builds the extension and installs it beside the server's own files, for PG_CONFIG's
+# version. If a caller has already done this, uses the caller's installation.
 server_stage() {
     if [ ! -d "${ADVISORY_EXT_STAGE:-}" ]; then
         ADVISORY_EXT_STAGE=$server_dir/stage
@@ -136,18 +149,21 @@ link_server_files() {
     dir=$("$PG_CONFIG" --bindir)
     mkdir -p "$ADVISORY_EXT_STAGE$dir"
     cp -rL "$dir/." "$ADVISORY_EXT_STAGE$dir/"
-    [ -z "${ADVISORY_EXT_UNDER:-}" ] || run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
+    [ -z "${ADVISORY_EXT_UNDER:-}" ] ||
+        run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
 }
 
 # Lets another program run the server, but not the short runs of initdb and pg_ctl.
 run_under() {
     mv "$2" "$2.server"
     # shellcheck disable=SC2016 # expanded by that shell
-    printf '#!/bin/sh\ncase $1 in -D*) exec %s "$0.server" "$@" ;; *) exec "$0.server" "$@" ;; esac\n' "$1" >"$2"
+    printf '%s\n' '#!/bin/sh' "case \$1 in -D*) exec $1 \"\$0.server\" \"\$@\" ;; esac" \
+        'exec "$0.server" "$@"' >"$2"
     chmod 755 "$2"
 }
 
-# Prints nothing but compiler warnings if the build succeeds; otherwise the log without the compiler's command lines.
+# Prints nothing but compiler warnings if the build succeeds; otherwise the log without the
+# compiler's command lines.
 stage_extension() {
     local log=$server_dir/build.log
     if ! run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
@@ -167,11 +183,12 @@ make_template() {
 
 # init_cluster INITDB DIRECTORY
 init_cluster() {
-    as_server "$1" --pgdata="$2" --username=postgres --auth=trust --encoding="${ADVISORY_EXT_ENCODING:-UTF8}" --locale=C --no-sync --no-instructions \
+    as_server "$1" --pgdata="$2" --username=postgres --auth=trust \
+        --encoding="${ADVISORY_EXT_ENCODING:-UTF8}" --locale=C --no-sync --no-instructions \
         >"$server_dir/initdb.log" 2>&1 || { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
 }
 
-# ---- The server -----------------------------------------------------------------------------------
+# ---- The server ----------------------------------------------------------------------------------
 
 # server_start [name=value]…: a new cluster with these settings, and its server.
 server_start() {
@@ -190,7 +207,8 @@ server_start() {
     fi
     server_settings "$@" | as_server tee -a "$ADVISORY_EXT_DATADIR/postgresql.conf" >/dev/null
     server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
-    [ -z "${ADVISORY_EXT_JIT:-}" ] || server_compiles || die "the server cannot compile statements: it has no JIT (postgresql-NN-jit)"
+    [ -z "${ADVISORY_EXT_JIT:-}" ] || server_compiles ||
+        die "the server cannot compile statements: it has no JIT (postgresql-NN-jit)"
 }
 
 server_compiles() { [ "$(PGOPTIONS='-c jit=on' psql -XAtc 'SELECT pg_jit_available()')" = t ]; }
@@ -201,7 +219,9 @@ server_settings() {
     IFS=';' read -r -a everywhere <<<"${ADVISORY_EXT_SETTINGS:-}"
     case ${ADVISORY_EXT_JIT:-} in
         # The compiler is loaded once, not by each session: that is a fifth of the time.
-        ?*) everywhere+=(shared_preload_libraries=llvmjit jit=on jit_above_cost=0 jit_inline_above_cost=0) ;;&
+        ?*)
+            everywhere+=(shared_preload_libraries=llvmjit)
+            everywhere+=(jit=on jit_above_cost=0 jit_inline_above_cost=0) ;;&
         optimize) everywhere+=(jit_optimize_above_cost=0) ;;
         '' | inline) ;;
         *) die "ADVISORY_EXT_JIT is inline or optimize" ;;
@@ -217,13 +237,15 @@ server_settings() {
 
 # (With -p a restart also runs the program of ADVISORY_EXT_UNDER.)
 server_ctl() {
-    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
+    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" \
+        --log="$ADVISORY_EXT_LOG" --wait --silent
 }
 
 server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }
 
-# server_run COMMAND…: runs it and returns its exit code. The command runs in the background, because the shell handles
-# signals immediately only while it waits. If this shell is killed, the command gets a signal.
+# server_run COMMAND…: runs it and returns its exit code. The command runs in the background,
+# because the shell handles signals immediately only while it waits. If this shell is killed, the
+# command gets a signal.
 server_run() {
     local status=0
     setpriv --pdeathsig TERM -- "$@" <&0 &
@@ -233,7 +255,7 @@ server_run() {
     return "$status"
 }
 
-# ---- The end --------------------------------------------------------------------------------------
+# ---- The end -------------------------------------------------------------------------------------
 
 server_close() {
     trap '' HUP INT PIPE TERM
@@ -242,8 +264,10 @@ server_close() {
         wait "$server_child" 2>/dev/null || true
     fi
     [ -z "$server_dir" ] || remove_server_dir "$server_dir"
-    # None of our processes may outlive this one. If the directory could not be removed, the watchdog goes on trying.
-    [ -z "$watchdog" ] || [ -d "$server_dir" ] || { kill "$watchdog" && wait "$watchdog"; } 2>/dev/null || true
+    # None of our processes may outlive this one. If the directory could not be removed, the
+    # watchdog goes on trying.
+    [ -z "$watchdog" ] || [ -d "$server_dir" ] ||
+        { kill "$watchdog" && wait "$watchdog"; } 2>/dev/null || true
 }
 
 # Stops every server that runs on files in this directory, then removes it.
@@ -260,8 +284,9 @@ remove_server_dir() {
     warn "could not remove $1"
 }
 
-# First a fast stop, then an immediate one, then SIGKILL. The working directory of a server is its data directory, which
-# distinguishes it from another process that has got the same process ID since.
+# First a fast stop, then an immediate one, then SIGKILL. The working directory of a server is its
+# data directory, which distinguishes it from another process that has got the same process ID
+# since.
 stop_postmaster() {
     local data=$1 pid=$2 signal tenth
     for signal in INT QUIT KILL; do
@@ -273,7 +298,8 @@ stop_postmaster() {
     done
 }
 
-# The watchdog: ends as soon as the directory is gone, or removes the directory when one of the processes is gone.
+# The watchdog: ends as soon as the directory is gone, or removes the directory when one of the
+# processes is gone.
 watch_server_dir() {
     local dir=$1 pid
     shift
@@ -289,7 +315,7 @@ watch_server_dir() {
     done
 }
 
-# ---- As a command ---------------------------------------------------------------------------------
+# ---- As a command --------------------------------------------------------------------------------
 
 run_with_server() {
     local settings=()

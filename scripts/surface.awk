@@ -1,4 +1,5 @@
-# Writes the public functions and procedures of names and keys as SQL, from sql/surface, which says how its lines are read:
+# Writes the public functions and procedures of names and keys as SQL, from sql/surface, which says
+# how its lines are read:
 #
 #   awk -v edition=extension -f scripts/surface.awk sql/surface
 #   awk -v edition=portable -f scripts/surface.awk sql/surface
@@ -6,6 +7,7 @@
 BEGIN {
     RS = ""
     FS = "\n"
+    FIELD = "^    (COMMENT|SYMBOL|ROWS|IMMUTABLE|PORTABLE COMMENT|PORTABLE LIKE|PORTABLE)( |$)"
 }
 
 {
@@ -21,35 +23,39 @@ BEGIN {
         write_form("", "ids bigint[]", "int8", values_of_ids())
         write_form("", "ids uuid[]", "uuid", values_of_ids())
         # A list that a driver sends without a type. Not where that is the name of one.
-        if (!(name in takes_one)) write_form("_literal", "names text", "text", "names::pg_catalog.text[]")
+        if (!(name in takes_one))
+            write_form("_literal", "names text", "text", "names::pg_catalog.text[]")
     } else {
         write_form("", "", "", "")
     }
 }
 
 function value_of_id() {
-    return "coalesce(id::pg_catalog.text, (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])"
+    return "coalesce(id::pg_catalog.text, " \
+        "(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])"
 }
 
 function values_of_ids() {
     return "advisory._check_list(namespace, ids::pg_catalog.text[], 'id')"
 }
 
-# ---- Reading ------------------------------------------------------------------------------------------
+# ---- Reading -------------------------------------------------------------------------------------
 
 function fail(what) {
     print FILENAME ": " what ": " $1 | "cat >&2"
     exit 1
 }
 
-# Sets head, comment, symbol, rows, is_immutable, call, own_comment; and of the head kind, name, args and result.
+# Sets head, comment, symbol, rows, is_immutable, call, own_comment; and of the head kind, name,
+# args and result.
 function read_declaration(    i, line, field, other, to_end) {
     head = comment = symbol = rows = is_immutable = call = own_comment = field = ""
     for (i = 1; i <= NF; i++) {
         line = $i
         if (line ~ /^#/) continue
-        if (line ~ /^[^ ]/ && head != "" || line ~ /\r/) fail("an empty line is missing, or there is a carriage return")
-        if (match(line, /^    (COMMENT|SYMBOL|ROWS|IMMUTABLE|PORTABLE COMMENT|PORTABLE LIKE|PORTABLE)( |$)/)) {
+        if (line ~ /^[^ ]/ && head != "" || line ~ /\r/)
+            fail("an empty line is missing, or there is a carriage return")
+        if (match(line, FIELD)) {
             field = substr(line, 5, RLENGTH - 4)
             sub(/ $/, "", field)
             line = substr(line, RLENGTH + 1)
@@ -78,15 +84,17 @@ function read_declaration(    i, line, field, other, to_end) {
     name = substr(head, 1, index(head, "(") - 1)
     args = substr(head, length(name) + 2, to_end - length(name) - 2)
     result = substr(head, to_end + 2)
-    if (result ~ /^RETURNS LIKE / && (result = results[substr(result, 14)]) == "") fail("there is nothing of that result")
+    if (result ~ /^RETURNS LIKE / && (result = results[substr(result, 14)]) == "")
+        fail("there is nothing of that result")
     if (symbol == "") symbol = "advisory_" name
     calls[name] = call
     results[name] = result
 }
 
-# ---- Writing ------------------------------------------------------------------------------------------
+# ---- Writing -------------------------------------------------------------------------------------
 
-# write_form(ending of the symbol, the argument in this form, its type in casts, what the portable edition makes of it)
+# write_form(ending of the symbol, the argument in this form, its type in casts, what the portable
+# edition makes of it)
 function write_form(ending, argument, type, value,    arguments, returns) {
     arguments = args
     returns = result
@@ -100,9 +108,9 @@ function write_form(ending, argument, type, value,    arguments, returns) {
         return
     }
     print wrapped("CREATE " kind " advisory." name "(", arguments ")")
-    if (returns != "") print wrapped("    " (returns ~ /TABLE/ ? "RETURNS TABLE (" : returns), rest_of_table(returns))
+    write_result(returns)
     print "    AS 'MODULE_PATHNAME', '" symbol ending "'"
-    print "    LANGUAGE C" (kind == "PROCEDURE" ? "" : is_immutable ? " IMMUTABLE PARALLEL SAFE" : " VOLATILE PARALLEL UNSAFE COST 1000" rows) ";"
+    print "    LANGUAGE C" c_properties() ";"
     write_comment(arguments, comment)
 }
 
@@ -120,12 +128,24 @@ function write_portable(arguments, returns, ending, type, value,    body) {
             print folded("    CALL " body ";")
             print "END $$;"
         } else {
-            if (returns != "") print wrapped("    " (returns ~ /TABLE/ ? "RETURNS TABLE (" : returns), rest_of_table(returns))
-            print "    LANGUAGE sql " (is_immutable ? "IMMUTABLE PARALLEL SAFE" : "COST 1000") " AS $$"
+            write_result(returns)
+            print "    LANGUAGE sql " (is_immutable ? "IMMUTABLE PARALLEL SAFE" : "COST 1000") \
+                " AS $$"
             print folded("    SELECT " body " $$;")
         }
     }
     write_comment(arguments, own_comment == "" ? comment : own_comment)
+}
+
+# The second line of a function.
+function write_result(returns) {
+    if (returns == "") return
+    print wrapped("    " (returns ~ /TABLE/ ? "RETURNS TABLE (" : returns), rest_of_table(returns))
+}
+
+function c_properties() {
+    if (kind == "PROCEDURE") return ""
+    return is_immutable ? " IMMUTABLE PARALLEL SAFE" : " VOLATILE PARALLEL UNSAFE COST 1000" rows
 }
 
 # The portable edition's expression for this name and form.
@@ -137,8 +157,10 @@ function filled(text, type, value,    by_key, with_label) {
     gsub(/<xact_>/, name ~ /xact_/ ? "xact_" : "", text)
     gsub(/<shared>/, name ~ /_shared/ ? "true" : "false", text)
     gsub(/<_shared>/, name ~ /_shared/ ? "_shared" : "", text)
-    gsub(/\n *<bad label>/, with_label ? "\n                  OR label OPERATOR(pg_catalog.=) ''" : "", text)
-    gsub(/<called>/, !by_key ? "namespace, <name>" : with_label ? "NULL, label" : "NULL, NULL", text)
+    gsub(/\n *<bad label>/,
+        with_label ? "\n                  OR label OPERATOR(pg_catalog.=) ''" : "", text)
+    gsub(/<called>/, !by_key ? "namespace, <name>" : with_label ? "NULL, label" : "NULL, NULL",
+        text)
     gsub(/<key>/, by_key ? "key" : "advisory.key(namespace, <name>)", text)
     gsub(/<names?>/, value, text)
     gsub(/<type>/, type, text)
@@ -182,7 +204,8 @@ function rest_of_table(returns) {
     return returns ~ /TABLE/ ? substr(returns, index(returns, "(") + 1) : ""
 }
 
-# A beginning and a list, in lines of at most 100 characters: the further ones stand under the first element.
+# A beginning and a list, in lines of at most 100 characters: the further ones stand under the first
+# element.
 function wrapped(beginning, list,    part, count, i, line, lines, indent) {
     indent = sprintf("%" length(beginning) "s", "")
     count = split(list, part, ", ")

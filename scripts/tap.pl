@@ -3,16 +3,17 @@
 #
 #   scripts/tap.pl RESULT JOBS TEST…
 #
-# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs first: …" begins
-# before the others, because it takes long. One with a line "# Runs alone: …" waits until all others have ended, and nothing runs
-# beside it. From the time TEST_UNTIL on none begins any more: those that are left are skipped. With TEST_TWICE=yes a test that has
-# failed is run once more, alone, when all others have ended: on a machine that is busy, some that measure time fail beside others.
-# What has failed first is named all the same.
+# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with
+# a line "# Runs first: …" begins before the others, because it takes long. One with a line "# Runs
+# alone: …" waits until all others have ended, and nothing runs beside it. From the time TEST_UNTIL
+# on none begins any more: those that are left are skipped. With TEST_TWICE=yes a test that has
+# failed is run once more, alone, when all others have ended: on a machine that is busy, some that
+# measure time fail beside others. What has failed first is named all the same.
 #
-# This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
-# prints all that the test has said but what passed. The first line of the file RESULT is "passed
-# failed skipped", and each further one names a failure. A test that breaks off, has a wrong plan or
-# runs nothing counts as one failure.
+# This script prints one line for each test, and below it the comments that the test has made on
+# standard error. If it has failed, it prints all that the test has said but what passed. The first
+# line of the file RESULT is "passed failed skipped", and each further one names a failure. A test
+# that breaks off, has a wrong plan or runs nothing counts as one failure.
 use strict;
 use warnings;
 use File::Basename qw(dirname);
@@ -91,14 +92,16 @@ sub skip {
     return;
 }
 
-# A line of the test's output. test-one.sh marks what was on standard error with an exclamation mark.
+# A line of the test's output. test-one.sh marks what was on standard error with an exclamation
+# mark.
 sub hear {
     my ($test, $line) = @_;
     my ($mark, $text) = $line->as_string =~ /^(#! ?)?(.*)/s;
     push @{ $test->{said} }, $text unless $text =~ /^ *(?:ok |1\.\.\d|# Subtest)/;
     push @{ $test->{remarks} }, $text if $mark && $text =~ /^#/;
-    push @{ $test->{remarks} }, 'skipped: ' . $line->explanation if $line->is_test && $line->has_skip;
-    push @{ $test->{failed} }, join ' ', $line->number, $line->description if $line->is_test && !$line->is_ok;
+    return if !$line->is_test;
+    push @{ $test->{remarks} }, 'skipped: ' . $line->explanation if $line->has_skip;
+    push @{ $test->{failed} }, join ' ', $line->number, $line->description if !$line->is_ok;
     return;
 }
 

@@ -3,10 +3,11 @@
 #
 #   scripts/terminal.pl PAGE.md >PICTURE.svg
 #
-# Its blocks of SQL become what a user types, and the fences after them what psql prints. If the page says in which sessions its blocks
-# run (`<!-- in 4711 -->`), each session is a terminal, and the picture moves: each block and each answer appears in its turn. Headings of
-# the second level are scenes, which have a number. Without motion, where the viewer asks for that or cannot do it, the picture is as it is
-# in the end.
+# Its blocks of SQL become what a user types, and the fences after them what psql prints. If the
+# page says in which sessions its blocks run (`<!-- in 4711 -->`), each session is a terminal, and
+# the picture moves: each block and each answer appears in its turn. Headings of the second level
+# are scenes, which have a number. Without motion, where the viewer asks for that or cannot do it,
+# the picture is as it is in the end.
 use strict;
 use warnings;
 use utf8;
@@ -15,7 +16,8 @@ use open qw(:std :encoding(UTF-8));
 use constant { CHARACTER => 8.4, LINE => 19, MARGIN => 18, BAR => 30, PROMPT => 'app=> ' };
 
 # Of a moving picture: characters in a line of a terminal; times in seconds; how often it is shown.
-use constant { COLUMNS => 104, GAP => 10, TYPED_S => 0.7, SHOWN_S => 0.85, LINE_S => 0.4, END_S => 2, TIMES => 3, LIMIT_S => 20 };
+use constant { COLUMNS => 104, GAP => 10, TIMES => 3 };
+use constant { TYPED_S => 0.7, SHOWN_S => 0.85, LINE_S => 0.4, END_S => 2, LIMIT_S => 20 };
 
 my ($page) = @ARGV;
 die "usage: scripts/terminal.pl PAGE.md\n" unless @ARGV == 1;
@@ -39,7 +41,8 @@ sub read_page {
             next;
         }
         next unless defined $fence;
-        my $class = $fence eq 'sql' ? 'typed' : $line =~ /^[-+]+$/ ? 'rule' : $line =~ /^\(\d+ rows?\)$/ ? 'rule' : 'shown';
+        my $is_rule = $line =~ /^[-+]+$/ || $line =~ /^\(\d+ rows?\)$/;
+        my $class = $fence eq 'sql' ? 'typed' : $is_rule ? 'rule' : 'shown';
         push @{ $blocks[-1]{lines} }, [ $class, $line ];
         push @{ $blocks[-1]{lines} }, [ 'shown', '' ] if $line =~ /^\(\d+ rows?\)$/;
     }
@@ -60,7 +63,8 @@ sub text {
     $column += length $indent;
     $text = substr $text, length $indent;
     return '' if $text eq '';
-    return sprintf qq(<text class="%s" x="%.1f" y="%d" textLength="%.1f" xml:space="preserve">%s</text>\n),
+    my $form = '<text class="%s" x="%.1f" y="%d" textLength="%.1f" xml:space="preserve">%s</text>';
+    return sprintf "$form\n",
         $class, MARGIN + $column * CHARACTER, $y, length($text) * CHARACTER, escaped($text);
 }
 
@@ -73,11 +77,13 @@ sub line_at {
 
 sub head {
     my ($width, $height, $title, $more) = @_;
+    my $size = qq(viewBox="0 0 $width $height" width="$width" height="$height");
+    my $font = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
     return <<"SVG";
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 $width $height" width="$width" height="$height" role="img">
+<svg xmlns="http://www.w3.org/2000/svg" $size role="img">
 <title>@{[escaped($title)]}</title>
 <style>
-text { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 14px; fill: #d8dee4; white-space: pre }
+text { font-family: $font; font-size: 14px; fill: #d8dee4; white-space: pre }
 .typed { fill: #ffffff; font-weight: bold }
 .prompt { fill: #6bc46d }
 .rule { fill: #768390 }
@@ -91,9 +97,14 @@ sub window {
     my ($y, $width, $height, $name) = @_;
     my $at = $y ? qq( y="$y") : '';
     my ($buttons, $base) = ($y + 17, $y + 22);
+    my $button = qq(cy="$buttons" r="6");
+    my $three = join '',
+        qq(<circle cx="20" $button fill="#e5534b"/>),
+        qq(<circle cx="40" $button fill="#c69026"/>),
+        qq(<circle cx="60" $button fill="#57ab5a"/>);
     return <<"SVG";
 <rect$at width="$width" height="$height" rx="8" fill="#1c2128"/>
-<circle cx="20" cy="$buttons" r="6" fill="#e5534b"/><circle cx="40" cy="$buttons" r="6" fill="#c69026"/><circle cx="60" cy="$buttons" r="6" fill="#57ab5a"/>
+$three
 <text class="name" x="82" y="$base">$name</text>
 SVG
 }
@@ -106,9 +117,10 @@ sub draw_still {
         my $length = length($line->[1]) + ($line->[0] eq 'typed' ? length PROMPT : 0);
         $columns = $length if $length > $columns;
     }
-    my ($width, $height) = (int($columns * CHARACTER + 2 * MARGIN), @lines * LINE + BAR + 2 * MARGIN);
-    print head($width, $height, 'psql: ' . join(' ', map { $_->[1] } grep { $_->[0] eq 'typed' } @lines), ''),
-        window(0, $width, $height, 'psql');
+    my $width = int($columns * CHARACTER + 2 * MARGIN);
+    my $height = @lines * LINE + BAR + 2 * MARGIN;
+    my $typed = join ' ', map { $_->[1] } grep { $_->[0] eq 'typed' } @lines;
+    print head($width, $height, "psql: $typed", ''), window(0, $width, $height, 'psql');
     my $y = BAR + MARGIN + 10;
     for my $line (@lines) {
         print line_at($y, @{$line});
@@ -134,7 +146,8 @@ sub appears {
     my ($number, $from, $whole) = @_;
     my $percent = sprintf '%.2f', 100 * $from / $whole;
     my $then = sprintf '%.2f', 100 * $from / $whole + 0.01;
-    return "\@keyframes k$number { 0%, $percent% { opacity: 0 } $then%, 100% { opacity: 1 } }\n.s$number { animation-name: k$number }\n";
+    return "\@keyframes k$number { 0%, $percent% { opacity: 0 } $then%, 100% { opacity: 1 } }\n"
+        . ".s$number { animation-name: k$number }\n";
 }
 
 sub draw_moving {
@@ -153,8 +166,10 @@ sub draw_moving {
     }
     my $whole = sprintf '%.1f', $at + END_S;
     die "$page takes $whole seconds, more than ${\LIMIT_S}\n" if $whole >= LIMIT_S;
-    my $style = ".typing { fill: #ffffff; font-weight: bold }\n.scene { font-weight: bold; fill: #e3b341 }\n"
-        . ".error { fill: #ff7b72 }\n.step { animation-duration: ${whole}s; animation-iteration-count: @{[TIMES]} }\n"
+    my $style = ".typing { fill: #ffffff; font-weight: bold }\n"
+        . ".scene { font-weight: bold; fill: #e3b341 }\n"
+        . ".error { fill: #ff7b72 }\n"
+        . ".step { animation-duration: ${whole}s; animation-iteration-count: @{[TIMES]} }\n"
         . join('', map { appears($_, $steps[$_]{at}, $whole) } 0 .. $#steps)
         . "\@media (prefers-reduced-motion: reduce) { .step { animation: none } }\n";
 
@@ -169,13 +184,15 @@ sub draw_moving {
     }
     $y -= GAP;
     my $titles = join '; ', @scenes;
-    print head($width, $y, "Two sessions of psql. $titles.", $style), qq(<rect width="$width" height="$y" rx="8" fill="#0d1117"/>\n), $windows;
+    print head($width, $y, "Two sessions of psql. $titles.", $style),
+        qq(<rect width="$width" height="$y" rx="8" fill="#0d1117"/>\n), $windows;
     for my $number (0 .. $#steps) {
         my $step = $steps[$number];
         my $line_y = $top{ $step->{session} } + $step->{row} * LINE;
         print qq(<g class="step s$number">\n);
         if (my $n = $step->{scene}) {
-            print text(0, $n * (LINE + 2) - 2, 'scene', "$n. $scenes[$n - 1]"), qq(<text class="scene" x="4" y="$line_y">$n</text>\n);
+            print text(0, $n * (LINE + 2) - 2, 'scene', "$n. $scenes[$n - 1]"),
+                qq(<text class="scene" x="4" y="$line_y">$n</text>\n);
         }
         my $is_error;
         for my $line (@{ $step->{lines} }) {

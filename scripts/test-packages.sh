@@ -1,21 +1,28 @@
 #!/usr/bin/env bash
-# Builds the packages, installs them where nothing else is, tests them and removes them: `make test-packages`. Needs root.
+# Builds the packages, installs them where nothing else is, tests them and removes them:
+# `make test-packages`. Needs root.
 #
-#   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has built)
+#   PACKAGES="dist deb"             only these of: dist deb readme rpm (readme needs what deb has
+#                                   built)
 #   RELEASES="bookworm trixie sid"  the Debian releases for deb
-#   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what this one cannot
-#   TEST_UNTIL=…                    from this time on, in seconds since 1970, less five minutes, neither deb nor readme begins
-#   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
-#                                   folders in there to have them made anew
+#   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what
+#                                   this one cannot
+#   TEST_UNTIL=…                    from this time on, in seconds since 1970, less five minutes,
+#                                   neither deb nor readme begins
+#   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the
+#                                   folder "packages"; remove a release's folders in there to have
+#                                   them made anew
 #
-# dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
-# deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
-# minimal chroot installs it with apt, and test/packages/installed.sh goes on there. readme: in another copy test/packages/readme.sh
-# follows README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is
-# built and installed into a folder here.
+# dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away
+# server and tested with it.
+# deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree
+# as it is; a fresh copy of a minimal chroot installs it with apt, and test/packages/installed.sh
+# goes on there. readme: in another copy test/packages/readme.sh follows README.md. For another
+# processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM
+# package is built and installed into a folder here.
 #
-# The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
-# and ", N skipped" if there were any.
+# The packages stay in results/packages. A release that is not available counts as skipped. The last
+# line is "N passed, N failed", and ", N skipped" if there were any.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -41,7 +48,8 @@ tally() {
     good=$(grep -c '^ok - ' "$1" || true)
     bad=$(grep -c '^FAILED - ' "$1" || true)
     passed=$((passed + good)) failed=$((failed + bad))
-    [ "$bad" -eq 0 ] || mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^FAILED - /$2: /p" "$1")
+    [ "$bad" -eq 0 ] ||
+        mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^FAILED - /$2: /p" "$1")
 }
 
 # check TITLE COMMAND…: runs a test, and shows its output if it fails.
@@ -73,7 +81,7 @@ skip() {
     skipped=$((skipped + 1))
 }
 
-# ---- The archive for PGXN ---------------------------------------------------------------------------
+# ---- The archive for PGXN ------------------------------------------------------------------------
 
 test_dist() {
     local archive tree
@@ -85,13 +93,18 @@ test_dist() {
     keep pgxn "$archive"
     (cd "$work" && unzip -q "$archive")
     tree=$work/$(basename "$archive" .zip)
-    check "META.json agrees with the files (scripts/meta.pl)" perl "$tree/scripts/meta.pl" --dist "$tree" || true
-    check "nothing is in it that make would build, but the install script" has_only_sources "$tree" || true
+    check "META.json agrees with the files (scripts/meta.pl)" \
+        perl "$tree/scripts/meta.pl" --dist "$tree" || true
+    check "nothing is in it that make would build, but the install script" \
+        has_only_sources "$tree" || true
     check "it makes the install script that it has" makes_its_script "$tree" || true
     check "it builds, installs, and passes make installcheck" env -u ADVISORY_EXT_STAGE \
-        bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
-    check "its checksum is beside it" in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
-    check "make dist gives the same bytes in it, later, elsewhere and under another umask" repeats_itself "$tree" "$archive" || true
+        bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck \
+        ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
+    check "its checksum is beside it" \
+        in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
+    check "make dist gives the same bytes in it, later, elsewhere and under another umask" \
+        repeats_itself "$tree" "$archive" || true
 }
 
 has_one_folder() {
@@ -103,14 +116,16 @@ has_one_folder() {
 
 has_only_sources() {
     local built
-    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.gch' -o -name '*.d' -type f -o -name results -o -name .git)
+    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.gch' \
+        -o -name '*.d' -type f -o -name results -o -name .git)
     [ -z "$built" ] || { say "$built"; return 1; }
 }
 
 makes_its_script() {
     local script
     script=$(cd "$1" && find sql -name '*--*.sql' ! -name '*--*--*.sql')
-    mv "$1/$script" "$work/script.sql" && make --no-print-directory -C "$1" PG_CONFIG=none "$script" &&
+    mv "$1/$script" "$work/script.sql" &&
+        make --no-print-directory -C "$1" PG_CONFIG=none "$script" &&
         cmp "$1/$script" "$work/script.sql"
 }
 
@@ -120,13 +135,15 @@ repeats_itself() {
     local again
     again=$1/$(basename "$2")
     find "$1" -exec touch {} +
-    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) && cmp "$2" "$again"
+    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) &&
+        cmp "$2" "$again"
 }
 
-# ---- Debian packages --------------------------------------------------------------------------------
+# ---- Debian packages -----------------------------------------------------------------------------
 
-# obtain PLACE LOG: leaves two complete chroots in the cache, a minimal one and one that can build packages. A place is a release,
-# followed by -ARCHITECTURE for another processor. A chroot gets its name when it is complete, so that an incomplete one is never used.
+# obtain PLACE LOG: leaves two complete chroots in the cache, a minimal one and one that can build
+# packages. A place is a release, followed by -ARCHITECTURE for another processor. A chroot gets its
+# name when it is complete, so that an incomplete one is never used.
 obtain() {
     local place=$1 log=$2 clean=$CACHE/$1 builder=$CACHE/$1-build architecture=
     ! is_foreign "$place" || architecture=${place#*-}
@@ -144,7 +161,8 @@ obtain() {
     in_chroot "" "$log" "$builder.partial" bash -euc '
         apt-get -qq update
         bash "$1/scripts/packages.sh" deb
-        [ -n "$2" ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
+        [ -n "$2" ] ||
+            DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
         apt-get clean' setup "$CHROOT_TREE" "$architecture" || return 1
     mv "$builder.partial" "$builder"
 }
@@ -190,7 +208,8 @@ build_and_install() {
     packages=$builder$CHROOT_TREE/results/deb
     rm -rf "$REPOSITORY/results/packages/$place"
     copy_tree "$builder$CHROOT_TREE"
-    check "make deb" in_chroot "" "$work/build" "$builder" make --no-print-directory -C "$CHROOT_TREE" deb ||
+    check "make deb" in_chroot "" "$work/build" "$builder" \
+        make --no-print-directory -C "$CHROOT_TREE" deb ||
         { cat "$work/build"; return 0; }
     keep "$place" "$packages"/*
     deb=$(built_package "$place")
@@ -198,12 +217,14 @@ build_and_install() {
     ! is_foreign "$place" || return 0
     lint_packages "$place" "$builder" || true
     [ "$place" != sid ] || check "debian/control is what debian/control.in makes of it there" \
-        cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
+        cmp "$REPOSITORY/debian/control" \
+        <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
 }
 
 # The package for the newest server.
 built_package() {
-    { find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' -printf '%f\n' 2>/dev/null || true; } |
+    { find "$REPOSITORY/results/packages/$1" -name 'postgresql-*-advisory-ext_*.deb' \
+        -printf '%f\n' 2>/dev/null || true; } |
         sort -V | tail -n 1
 }
 
@@ -221,16 +242,18 @@ follow_readme() {
     fi
 }
 
-# Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
+# Two warnings are expected: no bug report has asked for the package, and an older lintian does not
+# know newer standards.
 lint_packages() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     check "lintian has no error and no warning" in_chroot "" "$work/lintian" "$2" bash -c '
-        lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,newer-standards-version \
+        lintian --allow-root --fail-on error,warning \
+            --suppress-tags initial-upload-closes-no-bugs,newer-standards-version \
             "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
 }
 
-# in_fresh_chroot PLACE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal chroot. The packages that were built are
-# in its /root.
+# in_fresh_chroot PLACE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal
+# chroot. The packages that were built are in its /root.
 in_fresh_chroot() {
     local place=$1 script=$2 status=0
     fresh=$CACHE/$place.fresh
@@ -242,7 +265,8 @@ in_fresh_chroot() {
         cat "$work/update"
         skip "$script on Debian $place: $(reason "$work/update")"
     else
-        in_chroot "" "$work/script" "$fresh" bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
+        in_chroot "" "$work/script" "$fresh" \
+            bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
         cat "$work/script"
         tally "$work/script" "$script on $place"
         if [ "$status" -ne 0 ]; then
@@ -255,9 +279,10 @@ in_fresh_chroot() {
     fresh=
 }
 
-# ---- RPM packages -----------------------------------------------------------------------------------
+# ---- RPM packages --------------------------------------------------------------------------------
 
-# With Debian's server and Debian's rpm, which knows nothing of the packages that the spec file asks for.
+# With Debian's server and Debian's rpm, which knows nothing of the packages that the spec file asks
+# for.
 test_rpm() {
     local top=$work/rpm root=$work/root major archive rpm
     title "rpm: the RPM package"
@@ -268,13 +293,16 @@ test_rpm() {
     archive=$REPOSITORY/$(grep -E '\.zip$' "$work/check.log" | tail -n 1)
     mkdir -p "$top/SOURCES" "$root"
     cp "$archive" "$top/SOURCES/"
-    check "rpmbuild" rpmbuild -bb --nodeps --define "_topdir $top" --define "pgmajorversion $major" \
+    check "rpmbuild" rpmbuild -bb --nodeps \
+        --define "_topdir $top" --define "pgmajorversion $major" \
         --define "pg_config $PG_CONFIG" "$REPOSITORY/rpm/$EXTENSION.spec" || return 0
     rpm=$(find "$top/RPMS" -name "${EXTENSION}_$major-*.rpm")
     keep rpm "$rpm"
     check "it can be installed" install_rpm "$root" "$rpm" || return 0
-    check "every file that make installs is there" diff <(installed_by_make) <(cd "$root" && find . -path '*/*rpmdb' -prune -o \
-        -path ./var -prune -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune -o -type f -print | sort) || true
+    check "every file that make installs is there" diff <(installed_by_make) \
+        <(cd "$root" && find . -path '*/*rpmdb' -prune -o -path ./var -prune \
+            -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune \
+            -o -type f -print | sort) || true
     check "it can be removed" rpm --root "$root" --erase "${EXTENSION}_$major" || true
     check "nothing of it remains" nothing_remains "$root" || true
 }
@@ -294,7 +322,7 @@ nothing_remains() {
     [ -z "$left" ] || { say "$left"; return 1; }
 }
 
-# ---- All together -----------------------------------------------------------------------------------
+# ---- All together --------------------------------------------------------------------------------
 
 cleanup() {
     trap '' HUP INT PIPE TERM

@@ -2,23 +2,31 @@
 # Tests on servers of their own: `make test`, `make test-all`.
 #
 #   PG_CONFIG=…            the server's version
-#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap races integration faults. Without it all but the last two.
-#                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
+#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap races integration
+#                          faults. Without it all but the last two.
+#                          (portable: the portable edition, with the tests that both editions share,
+#                          and those in test/portable.)
 #                          (races, faults: with the library that make FAULTS=1 builds.)
-#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby and migration tools, from packages.)
-#                          PARTS=all: also integration.
-#   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java, Ruby
+#                          and migration tools, from packages.) PARTS=all: also integration.
+#   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without
+#                          path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
-#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT 3000)
-#   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are left are skipped, and named
+#   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take (with JIT
+#                          3000)
+#   TEST_UNTIL=…           from this time on, in seconds since 1970, no test begins: those that are
+#                          left are skipped, and named
 #   TEST_TWICE=yes         a test that fails is run once more, alone; what failed first is named
-#   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's version does not matter for them
+#   TEST_ONCE=no           without the tests that say in a line "# Runs once: …" why the server's
+#                          version does not matter for them
 #
-# Each *.t file and each other part has a server of its own, so they run side by side. Those that measure time say so in a line
-# "# Runs alone: …", and run one after the other when all others have ended.
+# Each *.t file and each other part has a server of its own, so they run side by side. Those that
+# measure time say so in a line "# Runs alone: …", and run one after the other when all others have
+# ended.
 #
-# The last line is "N passed, N failed", and ", N skipped" where some were. It counts single tests: a pg_regress test
-# and an isolation spec as one each, TAP by its assertions. Each line "failed: …" before it names a test that has failed.
+# The last line is "N passed, N failed", and ", N skipped" where some were. It counts single tests:
+# a pg_regress test and an isolation spec as one each, TAP by its assertions. Each line "failed: …"
+# before it names a test that has failed.
 set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
@@ -80,7 +88,8 @@ choose_part() {
             PORTABLE_ISOLATION=$(chosen_names ${specs[@]+"${specs[@]}"})
             export PORTABLE_REGRESS PORTABLE_ISOLATION
             [ -z "$PORTABLE_REGRESS$PORTABLE_ISOLATION" ] || tests+=(portable)
-            mapfile -t -O "${#tests[@]}" tests < <(chosen ${pgtap[@]+"${pgtap[@]}"} | sed 's/^/portable:/')
+            mapfile -t -O "${#tests[@]}" tests < <(chosen ${pgtap[@]+"${pgtap[@]}"} |
+                sed 's/^/portable:/')
             choose_files test/portable/*.t ;;
         tap)
             choose_files test/t/*.t ;;
@@ -101,7 +110,8 @@ left_here() {
     done
 }
 
-# Builds the library with stop points and faults, and installs it beside the other one, if a test uses it.
+# Builds the library with stop points and faults, and installs it beside the other one, if a test
+# uses it.
 stage_faults() {
     case " ${tests[*]}" in
         *" test/races/"* | *" test/faults/"*) ;;
@@ -111,14 +121,16 @@ stage_faults() {
         { cat "$server_dir/build.log" >&2; die "the library with stop points could not be built"; }
 }
 
-# The process IDs of what the tests have started and that is still there: their environment names this run. The last ones may need a
-# moment. (What has ended, but for which nobody has waited yet, has no program any more.)
+# The process IDs of what the tests have started and that is still there: their environment names
+# this run. The last ones may need a moment. (What has ended, but for which nobody has waited yet,
+# has no program any more.)
 left_running() {
     local last=$((SECONDS + 20)) found
     while :; do
-        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-            [ ! -e "/proc/$pid/exe" ] || say "$pid"
-        done) || true
+        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ |
+            while IFS=/ read -r _ _ pid _; do
+                [ ! -e "/proc/$pid/exe" ] || say "$pid"
+            done) || true
         if [ -z "$found" ] || [ "$SECONDS" -ge "$last" ]; then break; fi
         sleep 0.2
     done
@@ -127,9 +139,10 @@ left_running() {
 
 # end_left PID: ends it, and says which test has left it.
 end_left() {
-    local environment=/proc/$1/environ command
+    local environment=/proc/$1/environ test command
     command=$(tr '\0\n' '  ' <"/proc/$1/cmdline") || return 0
-    say "failed: $(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0') left running: ${command% }"
+    test=$(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0')
+    say "failed: $test left running: ${command% }"
     kill -KILL "$1" 2>/dev/null || true
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Timeouts in documents and examples must have a unit, or be '0' or NULL, or a parameter (in a document) or psql's variable "timeout". A
-# number without a unit means seconds, which the reader of 5000 does not expect. The documents must say so, and so must the examples for
-# Node, whose driver accepts numbers. Prints violations.
+# Timeouts in documents and examples must have a unit, or be '0' or NULL, or a parameter (in a
+# document) or psql's variable "timeout". A number without a unit means seconds, which the reader of
+# 5000 does not expect. The documents must say so, and so must the examples for Node, whose driver
+# accepts numbers. Prints violations.
 use strict;
 use warnings;
 use utf8;
@@ -9,7 +10,8 @@ use utf8;
 my $SAYS_SO = qr{^(?:README\.md|doc/locks\.md|examples/migration/node/[^/]*\.js)$};
 my $QUOTED = qr/'[^']*'/;
 my $LIST = qr/(?<list>[(\[](?:[^()\[\]']++|$QUOTED|(?&list))*[)\]])/;
-my $CALL = qr/(?<![\w.])(?:advisory\.)?(?<function>(?:try_|await_)?(?:xact_)?(?:lock(?:_shared)?(?:_key)?|lock_all|acquire)|run|terminate_holder)(?=\()$LIST/;
+my $TAKING = qr/(?:try_|await_)?(?:xact_)?(?:lock(?:_shared)?(?:_key)?|lock_all|acquire)/;
+my $CALL = qr/(?<![\w.])(?:advisory\.)?(?<function>$TAKING|run|terminate_holder)(?=\()$LIST/;
 
 my $errors = 0;
 my $found = 0;
@@ -26,7 +28,8 @@ sub elements {
     my ($list) = @_;
     my $inside = substr $list, 1, -1;
     my @elements;
-    push @elements, $+{element} while $inside =~ /\G\s*(?<element>(?:[^,()\[\]']++|$QUOTED|$LIST)++)(?:,|$)/g;
+    my $ELEMENT = qr/(?<element>(?:[^,()\[\]']++|$QUOTED|$LIST)++)/;
+    push @elements, $+{element} while $inside =~ /\G\s*$ELEMENT(?:,|$)/g;
     return @elements;
 }
 
@@ -56,10 +59,12 @@ for my $file (grep { -f } glob 'README.md doc/*.md demo/* examples/*/* examples/
         my $function = $+{function};
         my $timeout = timeout_of($function, $+{list}, substr $text, $+[0]) // next;
         $found++;
-        complain("$file:$line", "$function() with the timeout $timeout, which has no unit") if $timeout !~ /^(?:'-?\d+ ?[a-z]+'|'0'|NULL)$/
-            && !($file =~ /\.md$/ && $timeout =~ /^(?:\$\d+|\?::interval|%s)$/) && $timeout ne q(:'timeout');
+        next if $timeout =~ /^(?:'-?\d+ ?[a-z]+'|'0'|NULL)$/ || $timeout eq q(:'timeout');
+        next if $file =~ /\.md$/ && $timeout =~ /^(?:\$\d+|\?::interval|%s)$/;
+        complain("$file:$line", "$function() with the timeout $timeout, which has no unit");
     }
-    complain($file, 'does not say what the number 5000 would mean') if $file =~ $SAYS_SO && $text !~ /\b5000\b[^.]*\b5,000 seconds\b/;
+    complain($file, 'does not say what the number 5000 would mean')
+        if $file =~ $SAYS_SO && $text !~ /\b5000\b[^.]*\b5,000 seconds\b/;
 }
 complain('scripts/timeouts.pl', "found only $found timeouts") if $found < 30;
 exit($errors ? 1 : 0);

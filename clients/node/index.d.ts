@@ -66,14 +66,18 @@ export function key(namespace: Name, name: Name): bigint;
 export class Advisory {
     constructor(pool: Connectable);
 
-    withLock<T>(namespace: Name, name: Name, work: (client: PoolClient) => T | Promise<T>): Promise<T>;
-    withLock<T>(namespace: Name, name: Name, options: LockOptions, work: (client: PoolClient) => T | Promise<T>): Promise<T>;
+    withLock<T>(namespace: Name, name: Name,
+        work: (client: PoolClient) => T | Promise<T>): Promise<T>;
+    withLock<T>(namespace: Name, name: Name, options: LockOptions,
+        work: (client: PoolClient) => T | Promise<T>): Promise<T>;
 
-    withSlot<T>(namespace: Name, name: Name, slots: number, work: (client: PoolClient, slot: number) => T | Promise<T>): Promise<T>;
+    withSlot<T>(namespace: Name, name: Name, slots: number,
+        work: (client: PoolClient, slot: number) => T | Promise<T>): Promise<T>;
     withSlot<T>(namespace: Name, name: Name, slots: number, options: SlotOptions,
         work: (client: PoolClient, slot: number) => T | Promise<T>): Promise<T>;
 
-    withLease<T>(namespace: Name, name: Name, options: LeaseOptions, work: (lease: Lease, signal: AbortSignal) => T | Promise<T>): Promise<T>;
+    withLease<T>(namespace: Name, name: Name, options: LeaseOptions,
+        work: (lease: Lease, signal: AbortSignal) => T | Promise<T>): Promise<T>;
 
     claim(namespace: Name, name: Name, every: Time, options?: ClaimOptions): Promise<Date | null>;
 }

@@ -1,19 +1,28 @@
-// Named locks, semaphores, leases and claims of advisory_ext, for node-postgres. README.md has an example of each.
+// Named locks, semaphores, leases and claims of advisory_ext, for node-postgres. README.md has an
+// example of each.
 'use strict';
 
-const { AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler, asNotAvailable } = require('./lib/errors');
-const { lend, outcomeOf } = require('./lib/connection');
-const { NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults } = require('./lib/values');
+const { asNotAvailable, ...errors } = require('./lib/errors');
+const { PATIENCE, call, lend, outcomeOf } = require('./lib/connection');
+const {
+    NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults,
+} = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
+
+const { AdvisoryError, LockLost } = errors;
 
 // The options with their defaults.
 const HOLD = { timeout: 0, scope: 'transaction' };
 const LEASE = { ttl: null, timeout: 0, owner: null, lockDelay: 0 };
-const NOW = 'extract(epoch FROM pg_catalog.now())::text';    // when the present transaction began; in every time zone the same
-const PATIENCE = 10000;     // ms for a connection of the pool without a timeout; with one, that, but not less than
-const CONNECTING = 1000;    // this: a new connection takes its time
 const CLAIM = { windowStart: null, timeZone: null, client: null };
+
+// When the present transaction began; in every time zone the same.
+const NOW = 'extract(epoch FROM pg_catalog.now())::text';
+
+// A connection of the pool is waited for as long as the lock may be, but for so many ms at least: a
+// new connection takes its time. Without a timeout PATIENCE is the limit.
+const CONNECTING = 1000;
 
 class Advisory {
     #pool;
@@ -28,8 +37,9 @@ class Advisory {
 
     // Runs work(client) while it has the lock, and returns what work returns.
     //
-    // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work changes by this client is visible when the
-    // next one gets the lock. With scope: 'session', without a transaction.
+    // By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the work
+    // changes by this client is visible when the next one gets the lock. With scope: 'session',
+    // without a transaction.
     async withLock(namespace, name, ...rest) {
         const [{ timeout, scope, shared }, work] = split(rest, { ...HOLD, shared: false });
         const mode = shared ? '_shared' : '';
@@ -43,12 +53,15 @@ class Advisory {
     async withSlot(namespace, name, slots, ...rest) {
         const [{ timeout, scope }, work] = split(rest, HOLD);
         return this.#hold(scope, checkNames(namespace, name), checkTimeout(timeout), {
-            take: (limit) => [`${taking(scope, 'acquire')}(${NAMES}, $3::integer, $4::interval)`, slots, limit],
+            take: (limit) => [
+                `${taking(scope, 'acquire')}(${NAMES}, $3::integer, $4::interval)`, slots, limit,
+            ],
             release: (slot) => [`release(${NAMES}, $3::integer)`, slot],
         }, work);
     }
 
-    // Runs work(lease, signal) with a lease, which is renewed in the background. For work that takes long, or that is not SQL.
+    // Runs work(lease, signal) with a lease, which is renewed in the background. For work that
+    // takes long, or that is not SQL.
     async withLease(namespace, name, ...rest) {
         const [options, work] = split(rest, LEASE);
         return withLease(this.#pool, checkNames(namespace, name), {
@@ -59,34 +72,45 @@ class Advisory {
         }, work);
     }
 
-    // Claims the present window of time, such as this day with every: '1 day': the Date at which it begins, or null if it is claimed already.
-    // With client, in its transaction: if that rolls back, the window can be claimed again.
+    // Claims the present window of time, such as this day with every: '1 day': the Date at which it
+    // begins, or null if it is claimed already. With client, in its transaction: if that rolls
+    // back, the window can be claimed again.
     async claim(namespace, name, every, options = {}) {
         const { windowStart, timeZone, client } = withDefaults(options, CLAIM);
-        const values = [...checkNames(namespace, name), checkTime(every, 'every'), windowStart, timeZone];
+        const names = checkNames(namespace, name);
+        const values = [...names, checkTime(every, 'every'), windowStart, timeZone];
         const claimed = `advisory.claim(${NAMES}, $3::interval, $4::timestamptz, $5::text)`;
         const ask = (connection) => call(connection, `SELECT ${inMs(claimed)}`, values);
         const [began] = await (client ? ask(client) : lend(this.#pool, ask, PATIENCE));
         return began === null ? null : new Date(Number(began));
     }
 
-    // Both ways of holding: take and release are a routine with its values after the names. What the wait for a connection took of the
-    // timeout, the wait for the lock no longer has.
+    // Both ways of holding: take and release are a routine with its values after the names. What
+    // the wait for a connection took of the timeout, the wait for the lock no longer has.
     async #hold(scope, names, timeout, { take, release }, work) {
         const ms = timeout === null ? Infinity : msOf(timeout);
         const start = performance.now();
         return lend(this.#pool, (lent) => {
             // The limit in a message is the whole of it.
             const limit = ms > 0 && ms < Infinity ? ` within ${ms} ms` : '$&';
-            const ask = (verb, [text, ...more]) => call(lent, `${verb} advisory.${text}`, [...names, ...more])
-                .catch((error) => { throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit)); });
-            const [text, ...more] = take(ms < Infinity ? checkTimeout(Math.max(0, ms - performance.now() + start)) : timeout);
+            const fail = (error) => {
+                throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit));
+            };
+            const ask = (verb, [text, ...more]) =>
+                call(lent, `${verb} advisory.${text}`, [...names, ...more]).catch(fail);
+            const remaining = Math.max(0, ms - performance.now() + start);
+            const [text, ...more] = take(ms < Infinity ? checkTimeout(remaining) : timeout);
+            if (scope === 'transaction') {
+                const takeIt = () => ask('SELECT', [`${text}, ${NOW}`, ...more]);
+                return this.#inTransaction(lent, names, takeIt, work);
+            }
             // Where transactions are REPEATABLE READ by default, nothing but a function can wait.
-            const takeForSession = () => ask('CALL', [text, ...more]).catch((error) => error.code === '25001' && !lent.isInTransaction
-                ? ask('SELECT', [text.replace('await_', ''), ...more]) : Promise.reject(error));
-            return scope === 'session'
-                ? this.#inSession(lent, names, takeForSession, (slot) => ask('SELECT', release(slot)), work)
-                : this.#inTransaction(lent, names, () => ask('SELECT', [`${text}, ${NOW}`, ...more]), work);
+            const takeIt = () => ask('CALL', [text, ...more]).catch((error) => {
+                if (error.code !== '25001' || lent.isInTransaction) throw error;
+                return ask('SELECT', [text.replace('await_', ''), ...more]);
+            });
+            const releaseIt = (slot) => ask('SELECT', release(slot));
+            return this.#inSession(lent, names, takeIt, releaseIt, work);
         }, ms > 0 ? Math.max(ms, CONNECTING) : PATIENCE);
     }
 
@@ -102,13 +126,16 @@ class Advisory {
             await lent.query('ROLLBACK').catch(lent.discard);
             throw done.reason;
         }
-        const [last] = await call(lent, `SELECT ${NOW}`).catch(() => [begun]);      // if a statement has failed, COMMIT says so
+        // If a statement has failed, COMMIT says so.
+        const [last] = await call(lent, `SELECT ${NOW}`).catch(() => [begun]);
         const { command } = await lent.query('COMMIT');
         if (command === 'ROLLBACK') {
-            throw new AdvisoryError('a statement of the work has failed: nothing is committed', names);
+            throw new AdvisoryError(
+                'a statement of the work has failed: nothing is committed', names);
         }
         if (last !== begun) {
-            throw new LockLost('the work itself has ended the transaction that held the lock', names);
+            throw new LockLost(
+                'the work itself has ended the transaction that held the lock', names);
         }
         return done.value;
     }
@@ -129,11 +156,13 @@ class Advisory {
             throw done.reason;
         }
         if (!wasHeld) {
-            throw new LockLost(cause ? `the lock could not be released at the end of the work: ${cause.message}`
-                : 'the lock was no longer held at the end of the work', names, cause);
+            const what = cause ? `could not be released at the end of the work: ${cause.message}`
+                : 'was no longer held at the end of the work';
+            throw new LockLost(`the lock ${what}`, names, cause);
         }
         if (wasOpen) {
-            throw new AdvisoryError('the work has left a transaction open: it is rolled back', names);
+            throw new AdvisoryError(
+                'the work has left a transaction open: it is rolled back', names);
         }
         return done.value;
     }
@@ -147,8 +176,9 @@ function split([first, second], defaults) {
     return [withDefaults(options ?? {}, defaults), work];
 }
 
-// The routine that takes a lock or slot. In session scope a procedure, which waits without a snapshot: a function would be in the way of
-// what the work of its holder may be, such as CREATE INDEX CONCURRENTLY.
+// The routine that takes a lock or slot. In session scope a procedure, which waits without a
+// snapshot: a function would be in the way of what the work of its holder may be, such as CREATE
+// INDEX CONCURRENTLY.
 function taking(scope, what) {
     if (scope !== 'transaction' && scope !== 'session') {
         throw new TypeError(`scope is 'transaction' or 'session', not ${JSON.stringify(scope)}`);
@@ -156,10 +186,4 @@ function taking(scope, what) {
     return `${scope === 'transaction' ? 'xact' : 'await'}_${what}`;
 }
 
-// The row that a statement returns. Without a name for the statement, which old poolers could not carry.
-async function call(client, text, values) {
-    const { rows } = await client.query({ text, values, rowMode: 'array' });
-    return rows[0] ?? [];
-}
-
-module.exports = { Advisory, key, AdvisoryError, NotAvailable, LockLost, LeaseLost, TransactionPooler };
+module.exports = { Advisory, key, ...errors };

@@ -1,9 +1,11 @@
 /*
- * A lease that is renewed in the background during the work, and that tells the program when it is lost:
+ * A lease that is renewed in the background during the work, and that tells the program when it is
+ * lost. The constructor waits until it has it:
  *
- *   try (Lease lease = new Lease(url, "leader", "mailer", "worker-1", 30000, reason -> worker.interrupt())) {  // waits until it has it
+ *   try (Lease lease = new Lease(
+ *           url, "leader", "mailer", "worker-1", 30000, reason -> worker.interrupt())) {
  *       for (Letter letter : letters) {
- *           lease.throwIfLost();                // before each step; lease.sleep() instead of Thread.sleep()
+ *           lease.throwIfLost();            // before each step; lease.sleep(), not Thread.sleep()
  *           connection.setAutoCommit(false);
  *           lease.check(connection);            // in each transaction that writes
  *           ...
@@ -12,11 +14,13 @@
  *       }
  *   }
  *
- * As a program it shows that, with a report that has a line for each step. Start it several times, with the name of the worker, the
- * number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease:
+ * As a program it shows that, with a report that has a line for each step. Start it several times,
+ * with the name of the worker, the number of steps, how many seconds to sleep after each, the TTL,
+ * and how long to wait for the lease:
  *
  *   javac -cp /usr/share/java/postgresql.jar Lease.java
- *   java -cp .:/usr/share/java/postgresql.jar Lease 'jdbc:postgresql://localhost/shop' worker-1 100 2 30
+ *   java -cp .:/usr/share/java/postgresql.jar Lease \
+ *       'jdbc:postgresql://localhost/shop' worker-1 100 2 30
  *
  * Table: report (line bigint GENERATED ALWAYS AS IDENTITY, worker text, token bigint)
  */
@@ -32,9 +36,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Held until close(), or until it is lost. A thread renews it on a connection of its own, at each third of its TTL. If that fails, it
- * tries again on a new connection, until no renewal has succeeded for a whole TTL. That time begins before the call that
- * succeeded, and is measured by the monotonic clock.
+ * Held until close(), or until it is lost. A thread renews it on a connection of its own, at each
+ * third of its TTL. If that fails, it tries again on a new connection, until no renewal has
+ * succeeded for a whole TTL. That time begins before the call that succeeded, and is measured by
+ * the monotonic clock.
  */
 public class Lease implements AutoCloseable {
     /** Somebody else may have the lease: stop the work. */
@@ -66,18 +71,23 @@ public class Lease implements AutoCloseable {
     private final CountDownLatch done = new CountDownLatch(1);
     private final CountDownLatch wake = new CountDownLatch(1);  // for those in sleep()
     private Connection connection;
-    private String warning;                                     // of the last answer of the server, or null
+    private String warning;                                     // of the last answer, or null
     private Long token;
     private volatile long until;                                // on the monotonic clock
     private volatile String lost;                               // why it is lost, or null
 
-    /** Waits without a limit. onLost is called with the reason at once, in whichever thread finds out. */
-    public Lease(String url, String namespace, String name, String owner, long ttl, Consumer<String> onLost) throws SQLException {
+    /**
+     * Waits without a limit. onLost is called with the reason at once, in whichever thread finds
+     * out.
+     */
+    public Lease(String url, String namespace, String name, String owner, long ttl,
+            Consumer<String> onLost) throws SQLException {
         this(url, namespace, name, owner, ttl, Long.MAX_VALUE / 2, onLost);
     }
 
     /** Waits for so long, and then throws Taken. */
-    public Lease(String url, String namespace, String name, String owner, long ttl, long timeout, Consumer<String> onLost) throws SQLException {
+    public Lease(String url, String namespace, String name, String owner, long ttl, long timeout,
+            Consumer<String> onLost) throws SQLException {
         this.url = url;
         this.namespace = namespace;
         this.name = name;
@@ -95,7 +105,10 @@ public class Lease implements AutoCloseable {
         Runtime.getRuntime().addShutdownHook(atExit);
     }
 
-    /** Ends the lease, or throws Lost. (If the work has thrown something else, that one has Lost among its suppressed exceptions.) */
+    /**
+     * Ends the lease, or throws Lost. (If the work has thrown something else, that one has Lost
+     * among its suppressed exceptions.)
+     */
     @Override
     public void close() throws SQLException {
         done.countDown();
@@ -105,14 +118,14 @@ public class Lease implements AutoCloseable {
             // It ends the lease.
         }
         boolean interrupted = false;
-        while (thread.isAlive()) {                              // not for longer than a third of the TTL
+        while (thread.isAlive()) {              // not for longer than a third of the TTL
             try {
                 thread.join();
             } catch (InterruptedException perhapsOfOnLost) {
                 interrupted = true;
             }
         }
-        isLost();                                               // as of now, not of when the server has answered
+        isLost();                               // as of now, not of when the server has answered
         end();
         if (interrupted) {
             Thread.currentThread().interrupt();
@@ -122,14 +135,15 @@ public class Lease implements AutoCloseable {
         }
     }
 
-    // ---- For the work ------------------------------------------------------------------------------------------
+    // ---- For the work ---------------------------------------------------------------------------
 
     public long token() {
         return token;
     }
 
     public boolean isLost() {
-        // Not only the thread looks at the clock: if the process was stopped, the work may go on before the thread does.
+        // Not only the thread looks at the clock: if the process was stopped, the work may go on
+        // before the thread does.
         if (now() >= until) {
             lose("no renewal has succeeded for " + ttl + " ms");
         }
@@ -148,10 +162,14 @@ public class Lease implements AutoCloseable {
         throwIfLost();
     }
 
-    /** In a transaction that writes: Lost, or nobody else gets the lease before the transaction has ended. */
+    /**
+     * In a transaction that writes: Lost, or nobody else gets the lease before the transaction has
+     * ended.
+     */
     public void check(Connection work) throws SQLException {
         throwIfLost();
-        try (PreparedStatement check = work.prepareStatement("SELECT advisory.check_lease(?, ?, ?)")) {
+        try (PreparedStatement check =
+                work.prepareStatement("SELECT advisory.check_lease(?, ?, ?)")) {
             check.setString(1, namespace);
             check.setString(2, name);
             check.setLong(3, token);
@@ -165,22 +183,26 @@ public class Lease implements AutoCloseable {
         }
     }
 
-    // ---- Behind it ---------------------------------------------------------------------------------------------
+    // ---- Behind it ------------------------------------------------------------------------------
 
     /**
-     * Waits in several short calls. The TTL of one that waited for long could be over by the time that it began.
+     * Waits in several short calls. The TTL of one that waited for long could be over by the time
+     * that it began.
      *
-     * If the connection is lost meanwhile, or the server restarts or fails over, it goes on with a new connection. (If the answer was lost
-     * that we have the lease, it is free again when its TTL is over.) But if the server cannot be reached to begin with, the error comes out.
+     * If the connection is lost meanwhile, or the server restarts or fails over, it goes on with a
+     * new connection. (If the answer was lost that we have the lease, it is free again when its TTL
+     * is over.) But if the server cannot be reached to begin with, the error comes out.
      */
     private void take(long giveUp) throws SQLException {
         boolean hasAnswered = false;
-        connect(Math.max(ttl, 10000));                          // the driver's first connection can take as long as a short TTL
+        // The driver's first connection can take as long as a short TTL.
+        connect(Math.max(ttl, 10000));
         for (;;) {
             long wait = Math.max(0, Math.min(ttl / 3, giveUp - now()));
             until = now() + ttl;
             try {
-                token = (Long) ask(wait + ttl / 3, "SELECT token FROM advisory.try_lease(?, ?, ?::interval, ?::interval, ?)",
+                token = (Long) ask(wait + ttl / 3,
+                    "SELECT token FROM advisory.try_lease(?, ?, ?::interval, ?::interval, ?)",
                     namespace, name, ttl + " ms", wait + " ms", owner);
                 hasAnswered = true;
                 if (token != null) {
@@ -205,7 +227,10 @@ public class Lease implements AutoCloseable {
         }
     }
 
-    /** Of the network, or of a server that ends, starts, has no connection left, or is a standby now? */
+    /**
+     * Of the network, or of a server that ends, starts, has no connection left, or is a standby
+     * now?
+     */
     private static boolean isOfConnection(SQLException error) {
         return error.getSQLState() == null || error.getSQLState().matches("(08|53|57).*|25006");
     }
@@ -233,7 +258,8 @@ public class Lease implements AutoCloseable {
                     renew();
                     pause = Math.max(0, until - ttl * 2 / 3 - now());
                 } catch (SQLException error) {
-                    pause = ttl / 30;                           // then again, on a new connection if it was lost
+                    // Then again, on a new connection if it was lost.
+                    pause = ttl / 30;
                 }
                 if (isLost()) {
                     return;
@@ -246,7 +272,8 @@ public class Lease implements AutoCloseable {
 
     private void renew() throws SQLException {
         long before = now();
-        Object expiresAt = ask(Math.min(ttl / 3, until - before), "SELECT advisory.renew_lease(?, ?, ?)", namespace, name, token);
+        Object expiresAt = ask(Math.min(ttl / 3, until - before),
+            "SELECT advisory.renew_lease(?, ?, ?)", namespace, name, token);
         if (expiresAt == null) {
             lose("it was ended, or somebody else has it");
         } else if (warning == null) {
@@ -266,7 +293,9 @@ public class Lease implements AutoCloseable {
     /** If the server does not answer, the lease ends by itself when its TTL is over. */
     private void end() {
         try {
-            if (!(Boolean) ask(ttl / 3, "SELECT advisory.end_lease(?, ?, ?)", namespace, name, token)) {
+            Object isEnded =
+                ask(ttl / 3, "SELECT advisory.end_lease(?, ?, ?)", namespace, name, token);
+            if (!(Boolean) isEnded) {
                 lose("it was no longer ours at the end");
             }
         } catch (SQLException error) {
@@ -278,8 +307,9 @@ public class Lease implements AutoCloseable {
     /**
      * The value, if it comes within this time. After an error the next call makes a new connection.
      *
-     * If somebody cancels a COMMIT that waits for the synchronous standby, the server reports success, and a WARNING. Its SQLSTATE is
-     * 01000, as of others, and its text is in the server's language. So any warning is taken for that one.
+     * If somebody cancels a COMMIT that waits for the synchronous standby, the server reports
+     * success, and a WARNING. Its SQLSTATE is 01000, as of others, and its text is in the server's
+     * language. So any warning is taken for that one.
      */
     private synchronized Object ask(long millis, String sql, Object... values) throws SQLException {
         long giveUp = now() + millis;
@@ -292,7 +322,8 @@ public class Lease implements AutoCloseable {
                 }
                 try (ResultSet row = statement.executeQuery()) {
                     warning = null;
-                    for (SQLWarning notice = statement.getWarnings(); notice != null; notice = notice.getNextWarning()) {
+                    for (SQLWarning notice = statement.getWarnings(); notice != null;
+                            notice = notice.getNextWarning()) {
                         if (!"00000".equals(notice.getSQLState())) {
                             warning = notice.getMessage();
                         }
@@ -326,10 +357,11 @@ public class Lease implements AutoCloseable {
         connection = null;
     }
 
-    // ---- A program that uses it --------------------------------------------------------------------------------
+    // ---- A program that uses it -----------------------------------------------------------------
 
     static void addLine(Connection connection, Lease lease, String worker) throws SQLException {
-        try (PreparedStatement insert = connection.prepareStatement("INSERT INTO report (worker, token) VALUES (?, ?)")) {
+        try (PreparedStatement insert = connection.prepareStatement(
+                "INSERT INTO report (worker, token) VALUES (?, ?)")) {
             lease.check(connection);
             insert.setString(1, worker);
             insert.setLong(2, lease.token());
@@ -347,8 +379,10 @@ public class Lease implements AutoCloseable {
         int steps = Integer.parseInt(arguments[2]);
         long pause = (long) (1000 * Double.parseDouble(arguments[3]));
         long ttl = (long) (1000 * Double.parseDouble(arguments[4]));
-        long timeout = arguments.length > 5 ? (long) (1000 * Double.parseDouble(arguments[5])) : Long.MAX_VALUE / 2;
-        try (Lease lease = new Lease(url + worker + "-lease", "report", "daily", worker, ttl, timeout,
+        long timeout = arguments.length > 5
+            ? (long) (1000 * Double.parseDouble(arguments[5])) : Long.MAX_VALUE / 2;
+        try (Lease lease = new Lease(url + worker + "-lease", "report", "daily", worker, ttl,
+                timeout,
                 reason -> System.out.println(worker + ": the lease is lost"));
              Connection connection = DriverManager.getConnection(url + worker)) {
             connection.setAutoCommit(false);

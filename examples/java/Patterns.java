@@ -2,16 +2,19 @@
  * Three everyday patterns over JDBC:
  *
  *   bill                      a scheduled job that must not overlap with itself
- *   export USER               one export at a time for each user; a second request says who makes it
+ *   export USER               one export at a time for each user; a second request says who makes
+ *                             it
  *   webhook EVENT ID AMOUNT   webhooks: each event is handled once, however often it is delivered
  *
  * To run:
  *   javac -cp /usr/share/java/postgresql.jar Patterns.java
- *   java -cp .:/usr/share/java/postgresql.jar Patterns 'jdbc:postgresql://localhost/shop' webhook evt_1 7 12.50
+ *   java -cp .:/usr/share/java/postgresql.jar Patterns \
+ *       'jdbc:postgresql://localhost/shop' webhook evt_1 7 12.50
  *
- * Tables: usage (customer_id bigint, amount numeric, billed boolean), invoice (customer_id bigint, total numeric),
- *   app_user (id bigint, exports integer), orders (id bigint, user_id bigint, amount numeric),
- *   webhook_event (id text PRIMARY KEY), account (id bigint, balance numeric)
+ * Tables: usage (customer_id bigint, amount numeric, billed boolean),
+ *   invoice (customer_id bigint, total numeric), app_user (id bigint, exports integer),
+ *   orders (id bigint, user_id bigint, amount numeric), webhook_event (id text PRIMARY KEY),
+ *   account (id bigint, balance numeric)
  */
 import java.math.BigDecimal;
 import java.sql.Connection;
@@ -34,13 +37,17 @@ public class Patterns {
         }
     }
 
-    /** Does the error say that this lock is held? (A table's lock, after lock_timeout, has the same SQLSTATE.) */
+    /**
+     * Does the error say that this lock is held? (A table's lock, after lock_timeout, has the same
+     * SQLSTATE.)
+     */
     static boolean isHeld(SQLException error, String namespace, String name) {
         if (!LOCK_NOT_AVAILABLE.equals(error.getSQLState()) || !(error instanceof PSQLException)) {
             return false;
         }
         ServerErrorMessage server = ((PSQLException) error).getServerErrorMessage();
-        return server != null && namespace.equals(server.getSchema()) && name.equals(server.getConstraint());
+        return server != null && namespace.equals(server.getSchema())
+            && name.equals(server.getConstraint());
     }
 
     static String whoHolds(SQLException error) {
@@ -48,12 +55,13 @@ public class Patterns {
     }
 
     /**
-     * The lock is the session's, for the job commits for each customer. It lasts until the connection is closed; one
-     * that goes back to a pool instead has to unlock() first.
+     * The lock is the session's, for the job commits for each customer. It lasts until the
+     * connection is closed; one that goes back to a pool instead has to unlock() first.
      */
     static int bill(Connection connection) throws SQLException {
         connection.setAutoCommit(true);
-        try (PreparedStatement lock = connection.prepareStatement("SELECT advisory.lock(?, ?, '0s')")) {
+        try (PreparedStatement lock =
+                connection.prepareStatement("SELECT advisory.lock(?, ?, '0s')")) {
             lock.setString(1, "billing");
             lock.setString(2, "nightly");
             lock.execute();
@@ -69,7 +77,8 @@ public class Patterns {
             }
         }
         try (PreparedStatement bill = connection.prepareStatement(
-                "WITH new AS (UPDATE usage SET billed = true WHERE customer_id = ? AND NOT billed RETURNING amount)"
+                "WITH new AS (UPDATE usage SET billed = true"
+                + " WHERE customer_id = ? AND NOT billed RETURNING amount)"
                 + " INSERT INTO invoice (customer_id, total) SELECT ?, sum(amount) FROM new")) {
             for (long customer : customers) {
                 bill.setLong(1, customer);
@@ -83,7 +92,8 @@ public class Patterns {
     /** The lock goes with the transaction: nothing to release, also behind a transaction pooler. */
     static void export(Connection connection, long user) throws SQLException {
         connection.setAutoCommit(false);
-        try (PreparedStatement lock = connection.prepareStatement("SELECT advisory.xact_lock('export', ?, '0s')");
+        try (PreparedStatement lock = connection.prepareStatement(
+                "SELECT advisory.xact_lock('export', ?, '0s')");
              PreparedStatement orders = connection.prepareStatement(
                 "SELECT id, amount FROM orders WHERE user_id = ? ORDER BY id");
              PreparedStatement count = connection.prepareStatement(
@@ -102,22 +112,27 @@ public class Patterns {
         } catch (SQLException error) {
             connection.rollback();
             throw isHeld(error, "export", Long.toString(user))
-                ? new Busy("an export of user " + user + " is under way: " + whoHolds(error), error) : error;
+                ? new Busy("an export of user " + user + " is under way: " + whoHolds(error), error)
+                : error;
         }
     }
 
     /**
-     * A lock says "not at the same time", not "only once": so what was handled is written down in the same
-     * transaction, and looked at when the lock is held. That look must see what was committed meanwhile: READ
-     * COMMITTED, the default.
+     * A lock says "not at the same time", not "only once": so what was handled is written down in
+     * the same transaction, and looked at when the lock is held. That look must see what was
+     * committed meanwhile: READ COMMITTED, the default.
      */
-    static boolean webhook(Connection connection, String event, long account, BigDecimal amount) throws SQLException {
+    static boolean webhook(Connection connection, String event, long account, BigDecimal amount)
+            throws SQLException {
         connection.setAutoCommit(false);
-        try (PreparedStatement lock = connection.prepareStatement("SELECT advisory.xact_lock('webhook', ?, '10s')");
-             PreparedStatement done = connection.prepareStatement("SELECT FROM webhook_event WHERE id = ?");
+        try (PreparedStatement lock = connection.prepareStatement(
+                "SELECT advisory.xact_lock('webhook', ?, '10s')");
+             PreparedStatement done = connection.prepareStatement(
+                "SELECT FROM webhook_event WHERE id = ?");
              PreparedStatement pay = connection.prepareStatement(
                 "UPDATE account SET balance = balance + ? WHERE id = ?");
-             PreparedStatement note = connection.prepareStatement("INSERT INTO webhook_event (id) VALUES (?)")) {
+             PreparedStatement note = connection.prepareStatement(
+                "INSERT INTO webhook_event (id) VALUES (?)")) {
             lock.setString(1, event);
             lock.execute();
             done.setString(1, event);
@@ -151,8 +166,8 @@ public class Patterns {
                     export(connection, Long.parseLong(arguments[2]));
                     break;
                 case "webhook":
-                    boolean handled = webhook(connection, arguments[2], Long.parseLong(arguments[3]),
-                        new BigDecimal(arguments[4]));
+                    boolean handled = webhook(connection, arguments[2],
+                        Long.parseLong(arguments[3]), new BigDecimal(arguments[4]));
                     System.out.println(handled ? "handled" : "handled before");
                     break;
                 default:

@@ -1,9 +1,11 @@
 /*
  * What JDBC sends, and what comes of it. Used by jdbc.t: each line says what was tried, what came,
- * what should.
+ * what should. The second argument is the list of calls that other drivers make, too.
  */
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.security.MessageDigest;
 import java.sql.*;
 import java.util.*;
@@ -30,9 +32,9 @@ public class Calls {
     }
 
     /** README's line. */
-    static long key(Object name) {
+    static long key(String namespace, Object name) {
         try {
-            byte[] bytes = ("jdbc" + "\0" + name).getBytes(StandardCharsets.UTF_8);
+            byte[] bytes = (namespace + "\0" + name).getBytes(StandardCharsets.UTF_8);
             return ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest(bytes)).getLong();
         } catch (java.security.NoSuchAlgorithmException impossible) {
             throw new IllegalStateException(impossible);
@@ -63,7 +65,7 @@ public class Calls {
     static SortedSet<Long> keys(Object... names) {
         SortedSet<Long> keys = new TreeSet<>();
         for (Object name : names) {
-            keys.add(key(name));
+            keys.add(key("jdbc", name));
         }
         return keys;
     }
@@ -151,34 +153,68 @@ public class Calls {
         call(what, 1, sql, expected, locks, values);
     }
 
-    static void takesValues() throws SQLException {
+    /** A value of the list, as a program has it. */
+    static Object valueOf(String text) throws SQLException {
+        String[] part = text.split(":", 2);
+        if (part[0].endsWith("[]")) {
+            String kind = part[0].substring(0, part[0].length() - 2);
+            List<Object> elements = new ArrayList<>();
+            for (String element : part[1].isEmpty() ? new String[0] : part[1].split(",")) {
+                elements.add(valueOf(kind + ":" + element));
+            }
+            return connection.createArrayOf(kind, elements.toArray());
+        }
+        switch (part[0]) {
+            case "null": return setNull(Types.OTHER);
+            case "integer": return Integer.valueOf(part[1]);
+            case "bigint": return Long.valueOf(part[1]);
+            case "uuid": return UUID.fromString(part[1]);
+            case "interval": return new PGInterval(part[1]);
+            default: return part[1];
+        }
+    }
+
+    static void takesValues(String list) throws Exception {
+        String[] functions = {};
+        for (String line : Files.readAllLines(Paths.get(list))) {
+            if (line.startsWith("= ")) {
+                functions = line.substring(2).split(" ");
+            } else if (!line.startsWith("#")) {
+                String[] column = line.split("\t", -1);
+                Object[] values = new Object[column.length - 4];
+                for (int at = 0; at < values.length; at++) {
+                    values[at] = valueOf(column[at + 4]);
+                }
+                SortedSet<Long> locks = new TreeSet<>();
+                for (String name : column[3].isEmpty() ? new String[0] : column[3].split(",")) {
+                    locks.add(key("calls", name));
+                }
+                connection.setAutoCommit(column[1].startsWith("CALL"));
+                for (String function : functions) {
+                    call(function + ", " + column[0], 7,
+                        column[1].replace("F(", function + "("), column[2], locks, values);
+                }
+            }
+        }
+    }
+
+    static void takesOtherValues() throws SQLException {
         for (String function : new String[] {"lock", "xact_lock", "try_lock", "try_xact_lock"}) {
             String two = "SELECT advisory." + function + "(?, ?)";
             String three = "SELECT advisory." + function + "(?, ?, ?)";
-            String cast = "SELECT advisory." + function + "(?, ?, ?::interval)";
             String with = function + ", ";
-            call(with + "setString", 7, two, "t", keys(NAME), "jdbc", NAME);
-            call(with + "setLong", 7, two, "t", keys(1L << 62), "jdbc", 1L << 62);
-            call(with + "setInt", 7, two, "t", keys(-42), "jdbc", -42);
             call(with + "setShort", two, "t", keys(42), "jdbc", (short) 42);
-            call(with + "setObject(UUID)", 7, two, "t", keys(ID), "jdbc", ID);
             call(with + "setObject(OTHER), without a type", two, "t", keys(NAME),
                 setOther("jdbc"), setOther(NAME));
-            call(with + "a timeout by setString and a cast", 7, cast, "t", keys(NAME),
-                "jdbc", NAME, "1s");
-            call(with + "a timeout as PGInterval", 7, three, "t", keys(42),
-                "jdbc", 42L, new PGInterval("1 s"));
             call(with + "a timeout without a type", three, "t", keys(ID),
                 "jdbc", ID, setOther("1s"));
             call(with + "setNull(NULL) as the timeout", three, "t", keys(NAME),
                 "jdbc", NAME, setNull(Types.NULL));
-            call(with + "setNull(OTHER) as the timeout", three, "t", keys(42),
-                "jdbc", 42L, setNull(Types.OTHER));
             // No cast leads from varchar to interval, in no function.
             call(with + "a timeout by setString alone", three, "42883", keys(), "jdbc", NAME, "1s");
         }
         String lock = "SELECT advisory.lock(?, ?)";
-        for (int type : new int[] {Types.VARCHAR, Types.BIGINT, Types.OTHER}) {
+        for (int type : new int[] {Types.VARCHAR, Types.BIGINT}) {
             call("setNull(" + type + ")", lock, "22004", keys(), "jdbc", setNull(type));
         }
         Setter noString = (statement, at) -> statement.setString(at, null);
@@ -201,49 +237,23 @@ public class Calls {
         call("lock and unlock in one statement",
             "SELECT advisory.lock(?, ?) AND advisory.unlock(?, ?)", "t", keys(),
             "jdbc", 42L, "jdbc", "42");
-    }
-
-    static void takesArrays() throws SQLException {
         String all = "SELECT advisory.lock_all(?, ?)";
-        for (String type : new String[] {"text", "varchar"}) {
-            call("lock_all, " + type + "[]", 7, all, "t", keys("a", "b", NAME),
-                "jdbc", connection.createArrayOf(type, new String[] {"b", "a", NAME}));
-        }
-        Array longs = connection.createArrayOf("bigint", new Long[] {3L, 1L, 1L << 62});
-        call("lock_all, bigint[]", 7, all, "t", keys(1, 3, 1L << 62), "jdbc", longs);
-        call("lock_all, integer[]", 7, all, "t", keys(1, 3),
-            "jdbc", connection.createArrayOf("integer", new Integer[] {3, 1}));
-        Array ids = connection.createArrayOf("uuid", new UUID[] {ID});
-        call("lock_all, uuid[]", 7, all, "t", keys(ID), "jdbc", ids);
-        call("lock_all, an empty array", all, "t", keys(),
-            "jdbc", connection.createArrayOf("text", new String[] {}));
+        call("lock_all, varchar[]", 7, all, "t", keys("a", "b", NAME),
+            "jdbc", connection.createArrayOf("varchar", new String[] {"b", "a", NAME}));
+        call("lock_all, bigint[] of Long[]", 7, all, "t", keys(1, 3, 1L << 62),
+            "jdbc", connection.createArrayOf("bigint", new Long[] {3L, 1L, 1L << 62}));
         call("lock_all, a null in it", all, "22004", keys(),
             "jdbc", connection.createArrayOf("text", new String[] {"a", null}));
         call("lock_all, setObject(String[])", all, "t", keys("a", "b"),
             "jdbc", new String[] {"a", "b"});
         call("lock_all, setObject(long[])", all, "t", keys(1, 2), "jdbc", new long[] {1, 2});
-        call("lock_all, text of an array", all, "t", keys("a", "b"), "jdbc", "{a,b}");
-        call("try_lock_any", 7, "SELECT * FROM advisory.try_lock_any(?, ?, ?)", "3 1", keys(1, 3),
-            "jdbc", longs, 2);
-        call("try_lock_any, uuid[]", "SELECT * FROM advisory.try_lock_any(?, ?)", ID.toString(),
-            keys(ID), "jdbc", ids);
     }
 
     static void awaits() throws SQLException {
         String one = "CALL advisory.await_lock(?, ?)";
-        String two = "CALL advisory.await_lock(?, ?, ?)";
-        call("CALL, setString", 7, one, "done", keys(NAME), "jdbc", NAME);
-        call("CALL, setLong", 7, one, "done", keys(42), "jdbc", 42L);
-        call("CALL, setObject(UUID)", 7, one, "done", keys(ID), "jdbc", ID);
         call("CALL, without types", one, "done", keys(NAME), setOther("jdbc"), setOther(NAME));
         call("CALL, a timeout in it", 7, "CALL advisory.await_lock(?, ?, '10 min')", "done",
             keys(NAME), "jdbc", NAME);
-        call("CALL, a timeout by a cast", 7, "CALL advisory.await_lock(?, ?, ?::interval)", "done",
-            keys(NAME), "jdbc", NAME, "10 min");
-        call("CALL, a timeout as PGInterval", 7, two, "done", keys(NAME),
-            "jdbc", NAME, new PGInterval("10 min"));
-        call("CALL, setNull(OTHER) as the timeout", two, "done", keys(NAME),
-            "jdbc", NAME, setNull(Types.OTHER));
         call("prepareCall(CALL)", 7, connection.prepareCall(one), "done", keys(NAME),
             "jdbc", NAME);
         // JDBC's own escape is made into a SELECT, unless the connection says
@@ -321,7 +331,8 @@ public class Calls {
                     says(what, server.getDetail(), "Process " + holder + " of role ");
                     says(what, server.getDetail(), "application \"watcher\"");
                     says(what, server.getHint(),
-                        "advisory.terminate_holder('jdbc', 'taken', " + holder + ", kind => 'lock')");
+                        "advisory.terminate_holder('jdbc', 'taken', " + holder
+                        + ", kind => 'lock')");
                 }
                 letGo();
                 report(what + "nothing is held", held(), keys());
@@ -450,9 +461,9 @@ public class Calls {
         System.setOut(new java.io.PrintStream(System.out, true, "UTF-8"));
         watcher = DriverManager.getConnection(url + "&ApplicationName=watcher");
         connect(url, "");
+        takesValues(arguments[1]);
         connection.setAutoCommit(false);
-        takesValues();
-        takesArrays();
+        takesOtherValues();
         connection.setAutoCommit(true);
         call("with autocommit, a transaction-level lock is gone at once",
             "SELECT advisory.xact_lock('jdbc', ?)", "t", keys(), NAME);

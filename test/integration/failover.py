@@ -4,8 +4,8 @@
                            waits for the primary that is left, and prints its figures, one a line:
                            name, a tab, number
 
-With EDITION=portable in the environment, the cluster has the portable edition. There tokens of locks
-need PostgreSQL 17, and a lease is not checked in READ ONLY transactions.
+With EDITION=portable in the environment, the cluster has the portable edition. There tokens of
+locks need PostgreSQL 17, and a lease is not checked in READ ONLY transactions.
 
 Every worker connects to any member that is a primary, also to one that has been superseded and does
 not know it yet. It takes locks with tokens, and writes under the fence of these tokens: into

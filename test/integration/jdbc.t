@@ -73,5 +73,5 @@ $session->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0, 
 
 # ---- What JDBC makes of values and calls ---------------------------------------------------------
 
-launch(@java, 'Calls', $url)->reports(800);
+launch(@java, 'Calls', $url, calls())->reports(1500);
 done_testing();

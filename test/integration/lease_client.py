@@ -1,5 +1,7 @@
-"""A worker that holds a lease by clients/python, for lease_clients.t: a report with a line for each step. The arguments are its name, the
-number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease."""
+"""A worker that holds a lease by clients/python, for lease_clients.t: a report with a line for each
+step. The arguments are its name, the number of steps, how many seconds to sleep after each, the
+TTL, and how long to wait for the lease.
+"""
 import signal
 import sys
 import threading
@@ -26,10 +28,13 @@ def main(worker, steps, pause, ttl='30', timeout=None):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit('ended by SIGTERM'))
     advisory = Advisory(lambda: psycopg2.connect('', application_name=f'{worker}-lease'))
     try:
-        with advisory.lease('report', 'daily', ttl=float(ttl), timeout=timeout and float(timeout), owner=worker) as lease:
+        held = advisory.lease('report', 'daily', ttl=float(ttl),
+                              timeout=timeout and float(timeout), owner=worker)
+        with held as lease:
             print(f'{worker} has the lease, token {lease.token}', flush=True)
             has_ended = threading.Event()
-            reporter = threading.Thread(target=report_loss, args=(lease, worker, has_ended), daemon=True)
+            reporter = threading.Thread(
+                target=report_loss, args=(lease, worker, has_ended), daemon=True)
             reporter.start()
             with closing(psycopg2.connect('', application_name=worker)) as connection:
                 for _ in range(int(steps)):

@@ -85,7 +85,7 @@ SKIP: {
 
 # The same file without its lock.
 my $code = slurp(client_node('examples/webhook.js'));
-$code =~ s/advisory\.withLock\('webhook', eventId, \{.*?\}, /withoutLock(/
+$code =~ s/advisory\.withLock\('webhook', eventId, \{.*?\}, /withoutLock(/s
     or die "the example takes no lock\n";
 $code .= <<'JS';
 async function withoutLock(work) {

@@ -8,5 +8,5 @@ use Programs;
 my $python = python('psycopg2') or plan skip_all => 'Python with psycopg2 is not here';
 
 create_database();
-launch($python, "$FindBin::Bin/calls.py")->reports(200);
+launch($python, "$FindBin::Bin/calls.py", calls())->reports(250);
 done_testing();

@@ -41,8 +41,8 @@ survives_jit() {
     "$@" -Xaq </tmp/jit/sql/90_jit.sql 2>&1 | diff /tmp/jit/expected/90_jit.out -
 }
 
-# make_server MAJOR CLUSTER: everybody may connect, and only by the socket, since the machine outside
-# of the chroot may have a server at the same port.
+# make_server MAJOR CLUSTER: everybody may connect, and only by the socket, since the machine
+# outside of the chroot may have a server at the same port.
 make_server() {
     pg_createcluster --port 5432 -o listen_addresses= "$1" "$2" -- --auth=trust
     pg_ctlcluster "$1" "$2" start

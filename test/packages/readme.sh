@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Follows README.md on a clean Debian, as a new user does: its first screen, up to the error that
 # names the holder, where it counts the lines that are typed, and the time; then the section
-# "Install". And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a chroot that
-# is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# "Install". And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a chroot
+# that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #
@@ -133,8 +133,8 @@ keep_services_quiet
 check "README.md's section Install has two blocks" has_two_blocks
 check "the first screen ends with the error that names the holder" first_screen
 read -r lines elapsed busy installing </root/measured || true
-check "that is after $lines lines and $elapsed s ($busy s of processors, $installing for PostgreSQL)" \
-    is_quick
+took="$elapsed s ($busy s of processors, $installing for PostgreSQL)"
+check "that is after $lines lines and $took" is_quick
 check "in a database of one's own" follow Install sh 1
 check "every function and view survives the server's JIT" survives_jit "$major" psql -d yourdb
 check "activity shows the name of a lock" names_show

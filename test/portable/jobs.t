@@ -3,10 +3,8 @@
 # that exclude each other to the end of the commit of their effects, what run() refuses, and what
 # another session can do between the claim and the command.
 use AdvisoryTest;
-use Time::HiRes qw(sleep time);
+use Jobs;
 use Trap;
-
-use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
 
 my $owner = create_portable_database();
 my $look = session();
@@ -17,48 +15,12 @@ sub nobody {
         ->run('SET search_path = work, public')
 }
 my ($one, $two, $three, $gate) = map { nobody($_) } qw(one two three gate);
-$one->run(<<'SQL');
-CREATE TABLE done (what text, at timestamptz DEFAULT clock_timestamp());
-CREATE FUNCTION passes_gate(what text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_lock(99);
-    PERFORM pg_advisory_unlock(99);
-    INSERT INTO done VALUES (what);
-END $$;
-CREATE PROCEDURE in_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO done VALUES ('first step');
-COMMIT; INSERT INTO done VALUES ('second step'); COMMIT; END $$;
-CREATE TABLE deferred (what text);
-CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql
-AS $$ BEGIN PERFORM passes_gate(NEW.what); RETURN NULL; END $$;
-CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT
-ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
-SQL
+begin_jobs(gate => $gate, one => $one, two => $two, three => $three,
+    look => session()->run('SET search_path = work, public'),
+    free => q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'));
 
-sub run_sql ($command, $more = '') {
-    return "CALL advisory.run('jobs', 'nightly', \$run\$$command\$run\$$more)"
-}
 sub claim ($window, $name = 'x') {
     return "SELECT advisory.claim('claims', '$name', '10 min', '$window')"
-}
-sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
-sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
-# Tests which commands have run; undef: none.
-sub done_is ($expected, $what) {
-    return $look->shows('SELECT string_agg(what, $$,$$ ORDER BY at) FROM work.done',
-        $expected // 'NULL', $what);
-}
-sub is_free ($what) {
-    return $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
-        "$what: no lock is left");
-}
-
-sub skips ($what, $session, $more = '') {
-    my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
-    is($result->{value}, 0, "$what: another is skipped");
-    like("@{ $result->{warnings} }",
-        qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken},
-        "$what: ... and told so");
-    return;
 }
 
 # Tests what the server says of a claim: claimed, finished. There is none without an answer.
@@ -187,54 +149,13 @@ $look->run('RESET session_replication_role');
 
 # ---- run() excludes ------------------------------------------------------------------------------
 
-$one->run('TRUNCATE done');
-close_gate();
-$one->start(run_sql('SELECT passes_gate($_$one$_$)'));
-waits($look, $one);
-skips('while it runs', $two);
-my $result = $two->query(run_sql('SELECT 1', q{, if_busy => 'error'}));
-is($result->{state}, '55P03', 'or it is an error');
-is("$result->{schema}/$result->{constraint}", 'jobs/nightly',
-    '... by whose fields a program finds the lock');
-like($result->{detail}, qr/@{[$one->pid]}/, '... and the detail names its holder');
-$two->shows(run_sql('SELECT 1', q{, timeout => '50 ms'}), 0, 'it waits as long as it is told');
-like($two->query(run_sql('SELECT 1', q{, timeout => '50 ms', if_busy => 'error'}))->{message},
-    qr/within 50 ms/, '... or says how long it waited');
-$two->shows(q(SELECT pg_try_advisory_lock(advisory.key('jobs', 'nightly'))), 0,
-    'the lock is that of the name');
-$two->start(run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
-waits($look, $two);
-open_gate();
-is($one->finish->{value} + $two->finish->{value}, 2, 'both have run');
-done_is('one,two', '... one after the other');
-is_free('after both');
+busy();
+deferred_triggers();
+two_slots();
+transaction_blocks();
 
+# With the other protocol.
 $one->run('TRUNCATE done');
-close_gate();
-$one->start(run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
-waits($look, $one);
-skips('while a deferred trigger runs', $two);
-open_gate();
-$one->returns(1, 'it has run');
-done_is('deferred', '... with what was deferred');
-close_gate();
-$_->start(run_sql('SELECT passes_gate($_$slot$_$)', ', slots => 2')) for $one, $two;
-waits($look, $_) for $one, $two;
-skips('two slots', $three, ', slots => 2');
-$three->fails(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}), '55P03',
-    'two slots: or an error');
-open_gate();
-$_->returns(1, 'two slots: both have run') for $one, $two;
-is_free('slots');
-
-# In a transaction block, and with the other protocol.
-$one->run('BEGIN', run_sql('SELECT 1'));
-skips('before COMMIT', $two);
-$one->run('COMMIT');
-is_free('after COMMIT');
-$one->run('BEGIN', 'SAVEPOINT a', run_sql('SELECT 1'), 'ROLLBACK TO a');
-is_free('after ROLLBACK TO');
-$one->run('COMMIT', 'TRUNCATE done');
 $one->shows('CALL advisory.run(?, ?, ?)', 1, 'extended protocol', 'jobs', 'nightly',
     q(INSERT INTO done VALUES ('bound')));
 $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 1, '... with once_per', 'jobs', 'nightly',
@@ -242,39 +163,11 @@ $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 1, '... with once_per',
 $one->shows('CALL advisory.run(?, ?, ?, once_per => ?)', 0, '... again', 'jobs', 'nightly',
     q(INSERT INTO done VALUES ('never')), '1 day');
 done_is('bound,bound once', '... and the commands have run');
-my $ZONED = q(CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
-    time_zone => 'Asia/Tokyo'));
-$one->shows($ZONED, 1, 'in the day of a time zone');
-$one->shows($ZONED, 0, '... once');
-$owner->shows(q(SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory._claims
-    WHERE name = 'zoned'), '00:00:00', '... which begins at midnight there');
+zoned();
 $one->shows($_, 1, "with an id: $_")
     for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')),
     q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
-$one->run('SELECT 1');
-
-# Apart from the last claim, from when the lock is there.
-my $APART = q{CALL advisory.run('jobs', 'apart', 'SELECT 1', '1 min', apart => '1 hour')};
-$gate->run(q{SELECT advisory.lock('jobs', 'apart')});
-waits($look, $one, $APART);
-my $before = $look->value('SELECT clock_timestamp()');
-$gate->run(q{SELECT advisory.unlock('jobs', 'apart')});
-$one->returns(1, 'apart: it runs');
-$look->shows(q{SELECT claimed_at > ?, last_window = date_trunc('milliseconds', claimed_at),
-        finished_at > claimed_at
-    FROM advisory.claims WHERE name = 'apart'}, '1|1|1', '... from when it has waited', $before);
-$result = $one->query($APART);
-is($result->{value}, 0, '... once');
-like("@{ $result->{warnings} }",
-    qr{command was not run because the last claim of "jobs/apart" is not long enough ago},
-    '... and another is told so');
-$one->fails($APART =~ s/\)$/, if_busy => 'error')/r, '55000', '... or gets an error');
-$one->fails(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1/0', apart => '1 us')}, '22012',
-    'apart: a command that fails');
-$look->shows(q{SELECT finished_at IS NULL FROM advisory.claims WHERE name = 'apart 2'}, 1,
-    '... stays claimed');
-$one->shows(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1', slots => 2, apart => '1 us')}, 1,
-    '... and the next one runs, with slots, too');
+apart();
 
 # Who may not see the claim's owner is told the rest; where the lock is another session's, the job
 # has failed.
@@ -330,7 +223,7 @@ my %refused = (
 for my $once ('', q(, once_per => '1 us')) {
     for my $command (sort keys %refused) {
         my ($state, $hint) = @{ $refused{$command} };
-        $result = $one->query(run_sql($command, $once));
+        my $result = $one->query(run_sql($command, $once));
         is($result->{state}, $state, "$state$once: $command") or diag explain $result;
         like($result->{hint}, $hint, '... and what to do') if $hint;
         is_free($command);
@@ -354,22 +247,7 @@ $one->shows(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"
 
 # ---- Wrong arguments -----------------------------------------------------------------------------
 
-my %wrong = (q(NULL, 'x', 'SELECT 1') => '22004', q('jobs', NULL::text, 'SELECT 1') => '22004',
-    q('jobs', '', 'SELECT 1') => '22023', q('jobs', 'x', NULL) => '22004',
-    q('jobs', 'x', 'SELECT 1', '-1 s') => '22023', q('jobs', 'x', 'SELECT 1', '25 days') => '22008',
-    q('jobs', 'x', 'SELECT 1', slots => 0) => '22023',
-    q('jobs', 'x', 'SELECT 1', slots => 16001) => '22023',
-    q('jobs', 'x', 'SELECT 1', if_busy => NULL) => '22004',
-    q('jobs', 'x', 'SELECT 1', if_busy => 'wait') => '22023',
-    q('jobs', 'x', 'SELECT 1', once_window => '2026-01-01') => '22023',
-    q('jobs', 'x', 'SELECT 1', once_per => '0') => '22023',
-    q('jobs', 'x', 'SELECT 1', once_per => '1 month') => '22023',
-    q('jobs', 'x', 'SELECT 1', once_per => '2147483647 days') => '22008',
-    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => 'infinity') => '22008',
-    q('jobs', repeat('x', 1025), 'SELECT 1', once_per => '1 h') => '22001',
-    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => now() + interval '2 h') =>
-        '22023');
-$one->fails("CALL advisory.run($_)", $wrong{$_}, "$wrong{$_}: run($_)") for sort keys %wrong;
+wrong_arguments();
 if ($look->value(q(SELECT current_setting('server_version_num')::int >= 170000))) {
     my %infinite = (
         q('claims', 'x', 'infinity') => '22008', q('claims', 'x', '-infinity') => '22023',
@@ -377,10 +255,6 @@ if ($look->value(q(SELECT current_setting('server_version_num')::int >= 170000))
     $one->fails("SELECT advisory.claim($_)", $infinite{$_},
         "$infinite{$_}: claim($_)") for sort keys %infinite;
 }
-like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint},
-    qr/as once_window/, 'the hint names the argument');
-is_free('wrong arguments');
-
 # ---- Once per window -----------------------------------------------------------------------------
 
 sub once ($name, $command, $more = '') {
@@ -392,7 +266,7 @@ $one->fails(once('a', 'SELEC 1'), '42601', 'a syntax error');
 claim_is('a', [], '... claims nothing');
 $one->shows(once('a', 'INSERT INTO done VALUES (1)'), 1, 'once');
 claim_is('a', '1|1', '... it has finished');
-$result = $two->query(once('a', 'INSERT INTO done VALUES (2)'));
+my $result = $two->query(once('a', 'INSERT INTO done VALUES (2)'));
 is($result->{value}, 0, 'not twice');
 like("@{ $result->{warnings} }",
     qr{command was not run because window .* of "once/a" or a later one is already claimed},
@@ -494,13 +368,8 @@ for my $end ('runs', 'cancel', 'lock_timeout', 'terminate') {
 }
 
 # In REPEATABLE READ the command then does not see what that session has changed.
-$one->run('CREATE TABLE balance (n int)', 'INSERT INTO balance VALUES (0)');
-$two->run('BEGIN', q(SELECT advisory.xact_lock('once', 'stale')), 'UPDATE balance SET n = 1');
+stale();
 $one->run(q(SET default_transaction_isolation = 'repeatable read'));
-$one->start(q(CALL advisory.run('once', 'stale', 'UPDATE work.balance SET n = n + 1', '1 min')));
-waits($look, $one);
-$two->run('COMMIT');
-$one->ends('40001', 'REPEATABLE READ: run() that had to wait');
 $two->run(q(SELECT advisory.lock('once', 'stale')));
 $one->start(q(CALL advisory.run('once', 'stale', 'UPDATE work.balance SET n = n + 1', '1 min',
     once_per => '1 hour')));
@@ -519,70 +388,7 @@ is_free('REPEATABLE READ');
 
 # ---- Under load ----------------------------------------------------------------------------------
 
-# Each command adds one more row than it sees. So a number comes twice if a command begins before
-# the effects of another one are committed.
-$one->run('CREATE TABLE seen (number bigint, at timestamptz)',
-    'CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', <<'SQL');
-CREATE PROCEDURE work.play() LANGUAGE plpgsql AS $$
-DECLARE
-    ran boolean;
-    claimed timestamptz;
-    add text := 'INSERT INTO work.seen SELECT count(*), clock_timestamp() FROM work.seen;
-                 SELECT pg_sleep(random() * 0.002)';
-BEGIN
-    -- Until the test takes this lock.
-    WHILE pg_try_advisory_xact_lock_shared(97) LOOP
-        COMMIT;
-        CASE (random() * 6)::int
-            WHEN 0 THEN CALL advisory.run('load', 'a', add, ran => ran);
-            WHEN 1 THEN CALL advisory.run('load', 'a', add, timeout => '3 ms', ran => ran);
-            WHEN 2 THEN CALL advisory.run('load', 'a', add, timeout => NULL, once_per => '5 ms',
-            ran => ran);
-            WHEN 3 THEN CALL advisory.run('load', 'a', add, once_per => '1 ms', ran => ran);
-            WHEN 4 THEN BEGIN CALL advisory.run('load', 'a', add || '; SELECT 1/0', timeout => NULL,
-            ran => ran); EXCEPTION WHEN division_by_zero THEN NULL; END;
-            WHEN 5 THEN CALL advisory.run('load', 'a', add, timeout => NULL, ran => ran); ROLLBACK;
-            ELSE
-                claimed := advisory.claim('load', 'window', '20 ms');
-                IF claimed IS NOT NULL THEN INSERT INTO work.ran VALUES (claimed); END IF;
-                IF random() < 0.3 THEN ROLLBACK; END IF;
-        END CASE;
-        COMMIT;
-    END LOOP;
-END $$
-SQL
-sub player {
-    return nobody('player')->run('SET client_min_messages = warning')->start('CALL play()')
-}
-my @players = map { player() } 1 .. PLAYERS;
-my ($killed, $until) = (0, time + LOAD_S);
-my $ENOUGH = 'SELECT (SELECT count(*) > 50 FROM work.seen)
-    AND (SELECT count(*) > 10 FROM work.ran)';
-while (time < $until || (!$look->value($ENOUGH) && time < $until + 60)) {
-    sleep 0.2;
-    next if $killed >= KILLS;
-    $killed += $look->value(
-        q(SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE application_name = 'player' AND state = 'active' ORDER BY random()
-            LIMIT 1) AS k));
-    push @players, player();
-}
-$look->run('SELECT pg_advisory_lock(97)');
-my %states;
-$states{ $_->finish->{state} // 'success' }++ for @players;
-delete @states{qw(57P01 08000 08006)};
-is(join(',', keys %states), 'success', "under load: all end well but the $killed that were ended");
-my ($rows, $distinct, $last) =
-    @{ $look->rows(
-        'SELECT count(*), count(DISTINCT number), max(number) + 1 FROM work.seen')->[0] };
-is("$distinct,$last", "$rows,$rows", "under load: $rows commands, each of which saw all before it");
-cmp_ok($rows, '>', 50, 'under load: many');
-($rows, $distinct) =
-    @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM work.ran')->[0] };
-is($distinct, $rows, "under load: $rows windows, none twice");
-cmp_ok($rows, '>', 10, 'under load: many');
-$look->run('SELECT pg_advisory_unlock(97)');
-leave($look, @players);
+under_load(sub { nobody('player') });
 $_->run('SELECT pg_advisory_unlock_all()') for $one, $two, $three, $gate;
 is_free('at the end');
 done_testing();

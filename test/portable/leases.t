@@ -3,6 +3,7 @@
 # over restarts, crashes and promotions, and where a service refuses what they are made of.
 # (48_leases of both editions has what each function returns.)
 use AdvisoryTest;
+use Leases;
 use Replica;
 use Time::HiRes qw(sleep time);
 use Trap;
@@ -10,23 +11,12 @@ use Trap;
 use constant { TAKERS => 10, GRANTS => 150, CRASHES => 3 };
 
 my $owner = create_portable_database();
-my $look = session(application => 'look');
+my $look = begin_leases(session(application => 'look'));
 $look->run('CREATE ROLE lessee LOGIN', 'CREATE ROLE stranger LOGIN', 'CREATE ROLE member LOGIN',
     'GRANT lessee TO member');
 my ($one, $two, $three) = map { session(role => 'lessee', application => $_) } qw(one two three);
 my $stranger = session(role => 'stranger', application => 'stranger');
 
-sub lease ($session, $name, $more = q(, '1 h')) {
-    return $session->value("SELECT token FROM advisory.lease('l', '$name'$more)")
-}
-sub try_lease ($session, $name, $more = q(, '1 h')) {
-    return $session->value("SELECT token FROM advisory.try_lease('l', '$name'$more)")
-}
-sub waits_for_lease ($session, @statement) {
-    $session->start(@statement) if @statement;
-    return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
-            kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
-}
 sub nothing_left ($what) {
     return $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
         "$what: no lock is left")
@@ -93,8 +83,7 @@ SQL
 {
     my @waiters = map { session(role => 'lessee', application => "w$_") } 1 .. 4;
     my $token = lease($one, 'queue');
-    waits_for_lease($_, "SELECT token, acquired_at FROM advisory.lease('l', 'queue', '1 h'),
-        LATERAL (SELECT clock_timestamp()) AS a (acquired_at)") for @waiters;
+    queue_for_lease('queue', @waiters);
     $stranger->shows(q(SELECT lock, count(*) FROM advisory.activity WHERE pid IS NOT NULL
         GROUP BY lock), 'lease <insufficient privilege>|4', 'others see that it is a lease');
     is_deeply($owner->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
@@ -117,18 +106,8 @@ SQL
             map { "  $waiters[$_ - 1]{pid} lessee\@w$_ waits for lease l/queue exclusive" }
                 1 .. @waiters ], 'wait_tree() has the lease, and those who wait below it')
         or diag explain [ $one->column('SELECT * FROM advisory.wait_tree()') ];
-    my @late;
-    for my $waiter (@waiters) {
-        my $ended = $one->value("SELECT clock_timestamp() FROM advisory.end_lease('l', 'queue',
-            $token)");
-        my $row = $waiter->finish->{rows}[0];
-        ok($row->[0] > $token, 'they get it in their order, with greater tokens');
-        push @late,
-            $look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $row->[1], $ended);
-        $token = $row->[0];
-    }
+    ($token, my @late) = served_in_order($one, 'queue', $token, @waiters);
     cmp_ok(median(@late), '<', 1, 'soon') or diag "@late";
-    note sprintf 'served after %s ms', join ', ', map { sprintf '%.0f', 1000 * $_ } @late;
     # A transaction that takes it, and one that relies on it.
     $one->run('BEGIN', "SELECT advisory.check_lease('l', 'queue', $token)");
     $one->shows(q(SELECT kind, name, mode, granted FROM advisory.locks WHERE pid = ?),
@@ -162,19 +141,8 @@ SQL
     $one->fails(q(SELECT advisory.lease('l', 'newer', '1 h', '1 s')), '25001',
         '... nor can it wait');
     $one->run('ROLLBACK');
-    # How waits end.
-    for my $end ([ '55P03', ", '50 ms')", q(SET lock_timeout = 0) ],
-        [ '55P03', ')', q(SET lock_timeout = '50 ms') ],
-        [ '57014', ')', q(SET statement_timeout = '100 ms') ], [ '57014', ')', 'SELECT 1' ])
-    {
-        my ($state, $rest, $setting) = @$end;
-        waits_for_lease($one->run($setting),
-            "SELECT advisory.lease('l', 'snapshot', '1 h'$rest");
-        $look->run('SELECT pg_cancel_backend(' . $one->pid . ')') if $setting eq 'SELECT 1';
-        $one->ends($state, "$state: a wait ends");
-        $one->run('RESET ALL');
-        nothing_left($state);
-    }
+    waits_end($one, 'snapshot');
+    nothing_left('waits that have ended');
     $one->run('BEGIN', 'CREATE TEMP TABLE written ()');
     $one->fails(q(CALL advisory.await_lease('l', 'snapshot', '1 h')), '25001',
         'await_lease() in a transaction that has written');
@@ -203,70 +171,8 @@ $owner->run('DELETE FROM advisory._leases');
 
 # ---- Never two owners ----------------------------------------------------------------------------
 
-# What each owner had, as it is committed: from when the call returned to its last expiry, or to a
-# time before it has ended the lease.
-$look->run('CREATE TABLE owned (token bigint PRIMARY KEY, since timestamptz, until timestamptz)',
-    'GRANT ALL ON owned TO PUBLIC', <<'SQL');
-CREATE PROCEDURE own(name text, timeout interval) LANGUAGE plpgsql AS $$
-DECLARE
-    l record;
-    renewed timestamptz;
-BEGIN
-    SELECT * INTO l
-    FROM advisory.try_lease('race', name, (1 + 3 * random()) * interval '20 ms', timeout);
-    IF l.token IS NULL THEN RETURN; END IF;
-    INSERT INTO owned VALUES (l.token, clock_timestamp(), l.expires_at);
-    COMMIT;
-    IF random() < 0.3 THEN
-        renewed := advisory.renew_lease('race', name, l.token);
-        UPDATE owned SET until = renewed WHERE token = l.token AND renewed IS NOT NULL;
-        COMMIT;
-    END IF;
-    IF random() < 0.3 THEN
-        renewed := clock_timestamp();
-        IF advisory.end_lease('race', name, l.token) THEN
-            UPDATE owned SET until = least(until, renewed) WHERE token = l.token;
-        END IF;
-        COMMIT;
-    END IF;
-END $$;
-SQL
-for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
-    my (@takers, %errors);
-    my $join = sub { session(role => 'lessee')
-            ->run("SET default_transaction_isolation = '$level'") };
-    push @takers, $join->() for 1 .. TAKERS;
-    my $call = sub ($i) {
-        sprintf "CALL own('%s', '%s')", $level, $i % 2 && $level eq 'READ COMMITTED' ? '1 s' : '0';
-    };
-    my $end = time + 60;
-    my $grants = 0;
-    $takers[$_]->start($call->($_)) for 0 .. $#takers;
-    while ($grants < GRANTS && time < $end) {
-        for my $i (0 .. $#takers) {
-            next unless $takers[$i]->is_done;
-            my $state = $takers[$i]->finish->{state};
-            $errors{$state}++ if $state;
-            $takers[$i] = $join->() if ($state // '') =~ /^(57P01|08)/;
-            $takers[$i]->start($call->($i));
-        }
-        my $pid = $takers[ rand @takers ]->pid;
-        $look->run(($errors{57014} // 0) > 20 ? "SELECT pg_terminate_backend($pid)"
-            : "SELECT pg_cancel_backend($pid)") if rand() < 0.02;
-        $grants = $look->value('SELECT count(*) FROM owned') if rand() < 0.02;
-        sleep 0.0005;
-    }
-    $_->finish for @takers;
-    cmp_ok($grants, '>=', GRANTS, "$level: grants");
-    is_deeply($look->rows('SELECT * FROM (SELECT *, lag(until) OVER (ORDER BY token) AS before
-        FROM owned) AS o WHERE since < before'), [], '... never two owners at a time')
-        or diag explain $look->rows('SELECT * FROM owned ORDER BY token');
-    $look->shows('SELECT count(*) FROM (SELECT since, lag(since) OVER (ORDER BY token) AS last
-        FROM owned) AS o WHERE since < last', 0, '... and tokens grow in their order');
-    is_deeply([ grep { !/^(40001|57014|57P01|08...|55P03)$/ } keys %errors ], [], '... no errors');
-    note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
-    $look->run('TRUNCATE owned');
-}
+never_two_owners(session => sub { session(role => 'lessee') }, takers => TAKERS, grants => GRANTS,
+    waits_in => qr/READ COMMITTED/);
 
 # ---- Over restarts, crashes and promotions -------------------------------------------------------
 
@@ -377,56 +283,17 @@ sub on ($server, $name) {
 
 {
     $look->run(map { "CREATE ROLE $_ LOGIN" } qw(stayer outsider));
-    my ($stayer, $outsider) = map { session(role => $_) } qw(stayer outsider);
-    my $token = lease($stayer, 'role');
-    $stayer->run(q(SELECT advisory.claim('c', 'role', '1 hour')));
-    my $renewed = "SELECT advisory.renew_lease('l', 'role', $token) IS NOT NULL";
-    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'role'),
-        (SELECT count(*) FROM advisory.claims WHERE name = 'role'));
-    $look->run('ALTER ROLE stayer RENAME TO first_name', 'CREATE ROLE stayer LOGIN');
-    $stayer->shows($renewed, 1, 'a role that has got another name renews its lease');
-    my $namesake = session(role => 'stayer');
-    $namesake->shows($renewed, 0, '... but not another role of its old name');
-    $namesake->shows($seen, '0|0', '... which does not see it either');
-    # A dump of another server has OIDs of there, and the name counts.
-    my $elsewhere = sub ($name) {
-        $owner->run(map { "UPDATE advisory.$_ SET system = system # 1, role_name = '$name',
-            role = 'outsider'::regrole WHERE name = 'role'" } qw(_leases _claims));
-    };
-    $elsewhere->('stayer');
-    $outsider->shows($renewed, 0, 'who has the OID on another server does not get the lease');
-    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
-    $namesake->shows($seen, '1|1', '... but who has the name does');
-    $namesake->shows($renewed, 1, '... and renews it');
-    $look->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
-    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
-    session(role => 'stayer')->shows($renewed, 0, '... and not of the next one of that name');
-    $elsewhere->('nobody_here');
-    $_->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s')
-        for $outsider, $namesake;
-    $look->shows($renewed, 1, '... but a superuser can renew it');
-    $owner->run(q(DELETE FROM advisory._leases WHERE name = 'role'));
+    session(role => 'stayer')->run(q(SELECT advisory.lease('l', 'stayer', '1 h')),
+        q(SELECT advisory.claim('c', 'stayer', '1 hour')));
+    roles_elsewhere(super => $look, connect => sub ($role) { session(role => $role) },
+        cluster => 'system');
+    $owner->run(q(DELETE FROM advisory._leases WHERE name = 'stayer'));
 }
 
 {
-    my $held = lease($one, 'era');
-    $owner->run("SELECT advisory.tokens_above($held)");
-    my $after = lease($one, 'after');
-    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
-    $one->run("SELECT advisory.check_token('l', 'fence', $after)");
-    # As a restored dump of the data does, and logical replication of all sequences.
-    my @older = (q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
-        FROM advisory._era),
-        q(SELECT setval('advisory._server_began', last_value - 1) FROM advisory._server_began));
-    for my $what ('leases and fences', 'fences', 'what tokens_above() was told') {
-        $owner->run(q(DELETE FROM advisory._leases)) unless $what =~ /leases/;
-        $owner->run(q(DELETE FROM advisory.fences)) if $what =~ /above/;
-        $owner->run(@older);
-        my $next = lease($one, "after $what");
-        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
-        $one->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
-        $after = $next;
-    }
+    era_set_back($owner, $one, q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
+        FROM advisory._era), q(SELECT setval('advisory._server_began', last_value - 1)
+        FROM advisory._server_began));
     $one->fails(q(SELECT advisory.check_token('l', 'high', 4000::bigint << 50)), '22023',
         'a token that nobody gave uses up no eras');
     $owner->run(q(DELETE FROM advisory._leases));

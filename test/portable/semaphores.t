@@ -2,15 +2,10 @@
 # Semaphores of the portable edition: never more than K at once whatever ends the sessions, in turn,
 # and nothing is left behind. (`make bench BENCH=portable` has how soon a waiter is woken.)
 use AdvisoryTest;
+use Semaphores;
 use Time::HiRes qw(sleep time);
 
-use constant { SESSIONS => 16, SLOTS => 3, SECONDS => 4 };
-
-create_portable_database();
-my $look = session();
-$look->run('CREATE TABLE inside (slot integer PRIMARY KEY, place bigint)',
-    'INSERT INTO inside SELECT i FROM generate_series(1, ' . SLOTS . ') AS i',
-    'CREATE TABLE wrong (what text)', 'CREATE SEQUENCE done');
+my $look = observer(portable => 1);
 
 sub locks_of ($session) {
     return $look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?),
@@ -58,76 +53,7 @@ sub locks_of ($session) {
 
 # ---- Never more than K ---------------------------------------------------------------------------
 
-# Whoever has a slot locks its row. That lock is the server's own, and ends with the session before
-# the slot does: nobody finds it taken.
-$look->run(<<'SQL');
-CREATE PROCEDURE work(is_xact boolean, slots integer, wanted integer) LANGUAGE plpgsql AS $$
-DECLARE
-    got integer[];
-BEGIN
-    got := CASE WHEN is_xact THEN advisory.xact_acquire_many('k', 's', slots, wanted)
-        WHEN wanted > 1 THEN advisory.acquire_many('k', 's', slots, wanted)
-        ELSE ARRAY[advisory.acquire('k', 's', slots)] END;
-    BEGIN
-        PERFORM FROM inside WHERE slot = ANY (got) ORDER BY slot FOR UPDATE NOWAIT;
-        IF (SELECT count(*) <> wanted FROM inside WHERE slot = ANY (got)) THEN
-            INSERT INTO wrong VALUES ('slots ' || got::text);
-        END IF;
-    EXCEPTION WHEN lock_not_available THEN
-        INSERT INTO wrong VALUES ('two in one of slots ' || got::text);
-    END;
-    PERFORM pg_sleep(random() * 0.004), nextval('done');
-    COMMIT;
-    IF NOT is_xact AND advisory.release_many('k', 's', got) <> wanted THEN
-        INSERT INTO wrong VALUES ('not released');
-    END IF;
-END $$;
-SQL
-{
-    my @workers;
-    my ($kills, $cancels, $errors) = (0, 0, 0);
-    # On a busy machine it takes longer until enough has happened.
-    my $end = time + SECONDS;
-    while (time < $end || (($kills <= 10 || $cancels <= 10) && time < $end + 60)) {
-        for my $i (0 .. SESSIONS - 1) {
-            my $worker = $workers[$i] //= session(application => 'worker');
-            if ($worker->{busy} && $worker->is_done) {
-                my $state = $worker->finish->{state};
-                $worker->{busy} = 0;
-                if (defined $state) {
-                    $errors++;
-                    diag $state if $state !~ /^(57|08|XX000$|25P02)/;
-                    # After an error the session may still have its slot.
-                    $workers[$i] = undef;
-                    next;
-                }
-            }
-            next if $worker->{busy};
-            $worker->start(sprintf 'CALL work(%s, %d, %d)', $i % 2 ? 'true' : 'false', SLOTS,
-                1 + int($i / 2) % 2);
-            $worker->{busy} = 1;
-        }
-        my $worker = $workers[ rand @workers ];
-        if ($worker && $worker->{busy} && rand() < 0.2) {
-            my $is_kill = rand() < 0.5;
-            $is_kill ? $kills++ : $cancels++;
-            my $ends = $is_kill ? 'pg_terminate_backend' : 'pg_cancel_backend';
-            $look->run("SELECT $ends(" . $worker->pid . ')');
-        }
-        sleep 0.002;
-    }
-    undef @workers;
-    is_deeply($look->rows('SELECT * FROM wrong'), [], 'no slot is ever held by two, or beyond K');
-    cmp_ok($kills, '>', 10, "... with $kills sessions killed");
-    cmp_ok($cancels, '>', 10, "... and $cancels calls cancelled");
-    cmp_ok($look->value('SELECT last_value FROM done'), '>', 100, '... and they work')
-        or diag "$errors errors";
-    wait_until('all have gone', sub {
-        !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'worker'));
-    });
-    $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
-        'nothing is left');
-}
+never_beyond(sessions => 16, slots => 3, seconds => 4, kills => 10, cancels => 10, done => 100);
 
 # ---- In turn -------------------------------------------------------------------------------------
 

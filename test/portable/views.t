@@ -4,9 +4,8 @@
 # for whom, and what ends it. Waits that are made at random follow the same rules as those of
 # test/t/waits.t.
 use utf8;
-use FindBin;
 use AdvisoryTest;
-use List::Util qw(shuffle);
+use Waits;
 
 srand 4711;
 my $server = own_server('max_prepared_transactions=5', 'max_connections=90');
@@ -135,37 +134,9 @@ $owner->run(
     $last->ends(undef, 'of the last, too');
     done($last);
 }
-# A migration holds a lock in one session, and works in another one, which waits for the snapshot or
-# the transaction of somebody who waits for the lock.
-for my $work ('CREATE INDEX CONCURRENTLY ON public.item (id)', 'UPDATE public.item SET n = 4') {
-    for my $application ('migrate', 'dba') {
-        my $lock = q{advisory.lock('billing', 'invoice:42')};
-        my $holder = there(application => 'migrate')->run("SELECT $lock");
-        my $replica = there(application => 'replica')->run('BEGIN', 'UPDATE public.item SET n = 3');
-        $replica->start("SELECT $lock");
-        waits($super, $replica);
-        my $worker = waiting($work, application => $application);
-        my $remedy = $super->value(q(SELECT remedy FROM advisory.blockers));
-        is($remedy, $application eq 'migrate'
-            ? "SELECT advisory.cancel_waiter(" . $replica->pid . ", 'billing/invoice:42');"
-            : "SELECT advisory.terminate_holder('billing', 'invoice:42', " . $holder->pid
-                . ", kind => 'lock');", "the remedy, while $application waits for $work");
-        $super->shows($remedy =~ s/;//r, 1, '... is what is done');
-        if ($application eq 'migrate') {
-            $replica->ends('57014', '... and cancels the waiter');
-            $holder->shows(q{SELECT advisory.holds('billing', 'invoice:42')}, 1,
-                '... and the holder keeps the lock');
-            $super->shows($remedy =~ s/;//r, 0, '... once');
-            $worker->finish;
-            done($holder);
-        } else {
-            $replica->finish;
-        }
-        done($replica);
-        $worker->finish;
-        done($worker);
-    }
-}
+migrations(look => $super, takes => [q(lock('billing', 'invoice:42'))],
+    connect => sub ($application) { there(application => $application) });
+
 # A slot is not the lock of its name.
 {
     my $holder = there()->run(q(SELECT advisory.lock('q', 'both')));
@@ -340,54 +311,8 @@ for my $work ('CREATE INDEX CONCURRENTLY ON public.item (id)', 'UPDATE public.it
 
 # ---- At random -----------------------------------------------------------------------------------
 
-my @sessions = map { there()->run(q(SET deadlock_timeout = '1h')) } 1 .. 24;
-my %wrong = (
-    'a path leads from the root to the session' => 'path[1] <> root_pid OR path[depth + 1] <> pid '
-        . 'OR cardinality(path) <> depth + 1',
-    'no path goes through a session twice' => 'cardinality(path) <> (SELECT count(DISTINCT p) FROM '
-        . 'unnest(path) AS p)',
-    'a waiter stands under the one that it waits for' => 'depth > 0 AND waits_for_pid IS DISTINCT '
-        . 'FROM path[depth]',
-    'a row has a parent' => 'depth > 0 AND NOT EXISTS (SELECT FROM tree AS p WHERE p.path = '
-        . 'tree.path[:tree.depth])',
-    'what it waits for is in its way' => 'waits_for_pid IS NOT NULL AND NOT waits_for_pid = ANY '
-        . '(pg_blocking_pids(pid))',
-    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR '
-        . 'depth > 0)',
-);
-for my $round (1 .. 4) {
-    my @keys = 1 .. ($round % 2 ? 8 : 24);
-    my $some_mode = sub { $round % 2 && rand() < 0.5 ? '_shared' : '' };
-    my @own = @keys;
-    for my $session (@sessions) {
-        my @wanted = $round % 2 ? (shuffle @keys)[ 0 .. int rand 3 ] : shift @own;
-        $session->value(
-            'SELECT count(pg_try_advisory_lock' . $some_mode->()
-                . '(k)) FROM unnest(?::int[]) AS k', '{' . join(',', @wanted) . '}');
-    }
-    for my $session (@sessions) {
-        $session->start(
-            'SELECT pg_advisory_lock' . $some_mode->() . '(' . $keys[ rand @keys ] . ')');
-        waits($super, $session);
-    }
-    $super->run('CREATE TEMP TABLE tree AS SELECT * FROM advisory.waits');
-    is_deeply($super->rows("SELECT pid, path, waits_for_pid FROM tree WHERE $wrong{$_}"), [],
-        "round $round: $_") for sort keys %wrong;
-    is_deeply($super->rows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-            EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [],
-                'every waiter is there');
-    is_deeply($super->rows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1'), [],
-        'each session stands once');
-    is($super->value('SELECT count(*) FROM advisory.wait_tree()') <= $super->value(
-        'SELECT count(*) FROM tree'), 1, 'as text');
-    ok(defined $super->value('SELECT count(*) FROM advisory.blockers'), 'and what blocks them');
-    $super->run(
-        'DROP TABLE tree',
-        'SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN ('
-            . join(',', map { $_->pid } @sessions) . ')');
-    $_->finish for @sessions;
-    $_->run('SELECT pg_advisory_unlock_all()') for @sessions;
-}
+cmp_ok(random_waits(look => $super, waiters => [ map { there() } 1 .. 24 ], locks => 8,
+    rounds => 4), '>', 0, 'cycles were among them');
 
 # ---- Semaphores without a label, and a lock of a queue that a prepared transaction has -----------
 

@@ -2,16 +2,19 @@
 -- The same functions for keys that an application already has.
 \pset format unaligned \pset tuples_only on
 CREATE VIEW pg_temp.mine AS
-    SELECT key, mode FROM advisory.locks WHERE pid = pg_backend_pid();
+    SELECT key, mode, scope, name FROM advisory.locks WHERE pid = pg_backend_pid();
 
----- Every function, with nothing but the key, and with a label (27_labels has where it is seen)
+---- Every function, with nothing but the key, and with a label: what it takes; and what of scope
+---- and label the views show
 CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text,
-    OUT left_over bigint)
+    OUT shown text, OUT left_over bigint)
     LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
         EXECUTE format('SELECT advisory.%s(%s)', function, arguments) INTO STRICT result;
-        SELECT string_agg(concat_ws(' ', key, mode), ', ') FROM pg_temp.mine INTO STRICT held;
+        SELECT string_agg(concat_ws(' ', key, mode), ', '),
+               string_agg(concat_ws(' ', scope, name), ', ')
+            FROM pg_temp.mine INTO STRICT held, shown;
         IF function LIKE '%xact%' THEN
             RAISE EXCEPTION 'take it back' USING ERRCODE = 'RB000';
         ELSIF function LIKE '%shared%' THEN
@@ -30,15 +33,31 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
          unnest(ARRAY['42', '42, ''1s''', '42, NULL, ''label''',
          '42, label => ''only label''']) WITH ORDINALITY AS a(arguments, i),
          LATERAL pg_temp.take(function, arguments) AS taken
-    GROUP BY i, arguments, result, held, left_over ORDER BY held, i;
---> lock_key try_lock_key try_xact_lock_key xact_lock_key|42|t|42 exclusive|0
---> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, '1s'|t|42 exclusive|0
---> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, NULL, 'label'|t|42 exclusive|0
---> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, label => 'only label'|t|42 exclusive|0
---> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42|t|42 shared|0
---> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, '1s'|t|42 shared|0
---> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, NULL, 'label'|t|42 shared|0
---> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared|0
+    GROUP BY i, arguments, result, held, shown, left_over ORDER BY held, shown, i;
+--extension> lock_key try_lock_key|42|t|42 exclusive|session|0
+--extension> lock_key try_lock_key|42, '1s'|t|42 exclusive|session|0
+--extension> lock_key try_lock_key|42, NULL, 'label'|t|42 exclusive|session label|0
+--extension> lock_key try_lock_key|42, label => 'only label'|t|42 exclusive|session only label|0
+--extension> try_xact_lock_key xact_lock_key|42|t|42 exclusive|transaction|0
+--extension> try_xact_lock_key xact_lock_key|42, '1s'|t|42 exclusive|transaction|0
+--extension> try_xact_lock_key xact_lock_key|42, NULL, 'label'|t|42 exclusive|transaction label|0
+--extension> try_xact_lock_key xact_lock_key|42, label => 'only label'|t|42 exclusive|transaction only label|0
+--extension> lock_shared_key try_lock_shared_key|42|t|42 shared|session|0
+--extension> lock_shared_key try_lock_shared_key|42, '1s'|t|42 shared|session|0
+--extension> lock_shared_key try_lock_shared_key|42, NULL, 'label'|t|42 shared|session label|0
+--extension> lock_shared_key try_lock_shared_key|42, label => 'only label'|t|42 shared|session only label|0
+--extension> try_xact_lock_shared_key xact_lock_shared_key|42|t|42 shared|transaction|0
+--extension> try_xact_lock_shared_key xact_lock_shared_key|42, '1s'|t|42 shared|transaction|0
+--extension> try_xact_lock_shared_key xact_lock_shared_key|42, NULL, 'label'|t|42 shared|transaction label|0
+--extension> try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared|transaction only label|0
+--portable> lock_key try_lock_key try_xact_lock_key xact_lock_key|42|t|42 exclusive||0
+--portable> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, '1s'|t|42 exclusive||0
+--portable> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, NULL, 'label'|t|42 exclusive||0
+--portable> lock_key try_lock_key try_xact_lock_key xact_lock_key|42, label => 'only label'|t|42 exclusive||0
+--portable> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42|t|42 shared||0
+--portable> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, '1s'|t|42 shared||0
+--portable> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, NULL, 'label'|t|42 shared||0
+--portable> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared||0
 
 ---- The built-ins' locks, both ways
 SELECT pg_advisory_lock(42), pg_advisory_lock_shared(-1); --> |

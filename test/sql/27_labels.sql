@@ -1,54 +1,10 @@
--- Locks by key: labels, names and scope, which only the extension shows.
+-- Locks by key: labels, names and scope, which only the extension shows. (21_locks_by_key has them
+-- for every function.)
 \pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS
     SELECT key, mode, scope, namespace, name FROM advisory.locks WHERE pid = pg_backend_pid();
-
----- Every function, with nothing but the key, and with a label
-CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text,
-    OUT left_over bigint)
-    LANGUAGE plpgsql AS $$
-BEGIN
-    BEGIN
-        EXECUTE format('SELECT advisory.%s(%s)', function, arguments) INTO STRICT result;
-        SELECT string_agg(concat_ws(' ', key, mode, scope, name), ', ') FROM pg_temp.mine
-            INTO STRICT held;
-        IF function LIKE '%xact%' THEN
-            RAISE EXCEPTION 'take it back' USING ERRCODE = 'RB000';
-        ELSIF function LIKE '%shared%' THEN
-            PERFORM advisory.unlock_shared_key(42);
-        ELSE
-            PERFORM advisory.unlock_key(42);
-        END IF;
-    EXCEPTION WHEN SQLSTATE 'RB000' THEN
-    END;
-    SELECT count(*) FROM pg_temp.mine INTO STRICT left_over;
-END $$;
-SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, taken.*
-    FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key',
-                      'try_lock_key', 'try_lock_shared_key', 'try_xact_lock_key',
-                      'try_xact_lock_shared_key']) AS function,
-         unnest(ARRAY['42', '42, ''1s''', '42, NULL, ''label''',
-         '42, label => ''only label''']) WITH ORDINALITY AS a(arguments, i),
-         LATERAL pg_temp.take(function, arguments) AS taken
-    GROUP BY i, arguments, result, held, left_over ORDER BY held, i;
---> lock_key try_lock_key|42|t|42 exclusive session|0
---> lock_key try_lock_key|42, '1s'|t|42 exclusive session|0
---> lock_key try_lock_key|42, NULL, 'label'|t|42 exclusive session label|0
---> lock_key try_lock_key|42, label => 'only label'|t|42 exclusive session only label|0
---> try_xact_lock_key xact_lock_key|42|t|42 exclusive transaction|0
---> try_xact_lock_key xact_lock_key|42, '1s'|t|42 exclusive transaction|0
---> try_xact_lock_key xact_lock_key|42, NULL, 'label'|t|42 exclusive transaction label|0
---> try_xact_lock_key xact_lock_key|42, label => 'only label'|t|42 exclusive transaction only label|0
---> lock_shared_key try_lock_shared_key|42|t|42 shared session|0
---> lock_shared_key try_lock_shared_key|42, '1s'|t|42 shared session|0
---> lock_shared_key try_lock_shared_key|42, NULL, 'label'|t|42 shared session label|0
---> lock_shared_key try_lock_shared_key|42, label => 'only label'|t|42 shared session only label|0
---> try_xact_lock_shared_key xact_lock_shared_key|42|t|42 shared transaction|0
---> try_xact_lock_shared_key xact_lock_shared_key|42, '1s'|t|42 shared transaction|0
---> try_xact_lock_shared_key xact_lock_shared_key|42, NULL, 'label'|t|42 shared transaction label|0
---> try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared transaction only label|0
 
 ---- The built-ins' locks
 SELECT pg_advisory_lock(42); -->

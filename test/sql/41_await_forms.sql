@@ -10,18 +10,28 @@ CALL advisory.await_lock_shared('ns', 42, '1s');
 CALL advisory.await_lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
 CALL advisory.await_lock_key(42, '1s', 'label');
 CALL advisory.await_lock_shared_key(-42);
-SELECT n, mode FROM unnest(ARRAY['text', '42', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']) AS n
+SELECT n, mode, namespace, name, scope
+    FROM unnest(ARRAY['text', '42', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']) AS n
     JOIN advisory.locks ON key = advisory.key('ns', n) AND pid = pg_backend_pid()
     ORDER BY n, mode;
---> 42|exclusive
---> 42|shared
---> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive
---> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|shared
---> text|exclusive
---> text|shared
-SELECT key, mode FROM advisory.locks WHERE key IN (42, -42) AND pid = pg_backend_pid() ORDER BY key;
---> -42|shared
---> 42|exclusive
+--extension> 42|exclusive|ns|42|session
+--extension> 42|shared|ns|42|session
+--extension> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive|ns|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|session
+--extension> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|shared|ns|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|session
+--extension> text|exclusive|ns|text|session
+--extension> text|shared|ns|text|session
+--portable> 42|exclusive|||
+--portable> 42|shared|||
+--portable> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive|||
+--portable> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|shared|||
+--portable> text|exclusive|||
+--portable> text|shared|||
+SELECT key, mode, name, scope FROM advisory.locks
+    WHERE key IN (42, -42) AND pid = pg_backend_pid() ORDER BY key;
+--extension> -42|shared||session
+--extension> 42|exclusive|label|session
+--portable> -42|shared||
+--portable> 42|exclusive||
 SELECT pg_advisory_unlock_all(); -->
 CALL advisory.await_acquire('ns', 'slots', 2); --> 1
 CALL advisory.await_acquire('ns', 'slots', 2, '1s'); --> 2

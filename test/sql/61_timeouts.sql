@@ -1,8 +1,9 @@
 -- Editions: both.
--- Ten thousand waits that time out, in one transaction: no lock and no transaction ID is left
--- behind. (63_timeouts_memory: no memory.)
+-- Ten thousand waits that time out, in one transaction: no lock, no transaction ID and no memory is
+-- left behind. (Who owns only a database may not ask about memory.)
 \pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
+SELECT has_function_privilege('pg_get_backend_memory_contexts()', 'EXECUTE') AS may_ask \gset
 
 CREATE TABLE items (id int);
 BEGIN;
@@ -26,7 +27,16 @@ BEGIN
 END $$;
 
 BEGIN;
+SELECT pg_temp.time_out(100) AS taken; --> 0
+\if :may_ask
+SELECT sum(used_bytes) AS before FROM pg_backend_memory_contexts \gset
+\endif
 SELECT pg_temp.time_out(10000) AS taken; --> 0
+\if :may_ask
+-- A leak of ten bytes a time would show.
+SELECT sum(used_bytes) - :before < 100000 AS bounded FROM pg_backend_memory_contexts;
+--extension> t
+\endif
 SELECT pg_current_xact_id_if_assigned() IS NULL AS no_transaction_id,
        count(*) AS locked FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
 --> t|0

@@ -4,6 +4,7 @@
 # other, other databases, and prepared transactions.
 use utf8;
 use AdvisoryTest;
+use Waits;
 use IO::Socket::INET;
 
 my $port = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
@@ -122,43 +123,9 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
 
 # ---- More than one at the root -------------------------------------------------------------------
 
-# A migration holds a lock in one session, and works in another one, which waits for the snapshot of
-# somebody who waits for the lock. If the holder were ended, two would migrate.
-for my $case ([ 'migrate', 'of the same program' ], [ 'dba', 'of another one' ]) {
-    my ($application, $whose) = @$case;
-    $look->run('DROP TABLE IF EXISTS migrated', 'CREATE TABLE migrated (id int)');
-    my $holder = there(application => 'migrate')->run("SELECT advisory.lock('m', 'a')");
-    my $replica = waiter("SELECT advisory.lock('m', 'a', '60s')", application => 'replica');
-    my $work = waiter('CREATE INDEX CONCURRENTLY migrated_id ON migrated (id)',
-        application => $application);
-    my $what = "an index $whose waits for a waiter";
-    if ($application eq 'migrate') {
-        my $remedy = sprintf "SELECT advisory.cancel_waiter(%d, 'm/a');", $replica->pid;
-        cures($what, 'm/a', $remedy, $work);
-        $replica->ends('57014', '... which is cancelled');
-        $holder->shows("SELECT advisory.holds('m', 'a')", 1, '... and the holder keeps the lock');
-        $look->shows($remedy =~ s/;//r, 0, '... once: the remedy does nothing when it is over');
-    } else {
-        cures($what, 'm/a', "SELECT advisory.terminate_holder('m', 'a', " . $holder->pid
-            . q{, kind => 'lock');}, $replica);
-        $work->finish;
-    }
-    $look->shows("SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass", 1,
-        '... and the index is valid');
-    end_of($work, $replica, $application eq 'migrate' ? $holder : ());
-}
-# The same with the transaction of somebody who waits, and with the only slot of a semaphore.
-for my $take (q{lock('m', 'a')}, q{acquire('m', 'a', 1)}) {
-    my $holder = there(application => 'migrate')->run("SELECT advisory.$take");
-    my $replica = there(application => 'replica')->run('BEGIN', 'UPDATE item SET n = 3');
-    waits($look, $replica, "SELECT advisory.$take");
-    my $work = waiter('UPDATE item SET n = 4', application => 'migrate');
-    my $lock = $take =~ /lock/ ? 'm/a' : 'slot 1 of m/a';
-    cures("work that waits for a transaction ($take)", $lock,
-        sprintf("SELECT advisory.cancel_waiter(%d, '$lock');", $replica->pid), $work);
-    $replica->ends('57014', '... of a waiter, which is cancelled');
-    end_of($work, $replica, $holder);
-}
+migrations(look => $look, connect => sub ($application) { there(application => $application) },
+    takes => [ q{lock('billing', 'invoice:42')}, q{acquire('billing', 'invoice:42', 1)} ]);
+
 # A slot is not the lock of its name.
 {
     my $holder = there(application => 'both')->run("SELECT advisory.acquire('q', 'both', 1)");

@@ -2,6 +2,7 @@
 # Leases when others do not behave: clients that are dead, calls that are late, tables that are
 # locked, clocks that are set, texts that are too long, and servers that take over.
 use AdvisoryTest;
+use Leases;
 use Psql;
 use File::Temp qw(tempdir);
 use List::Util qw(min);
@@ -64,17 +65,10 @@ my $server;
     local %ENV = (%ENV, LD_PRELOAD => "$folder/clock.so", ADVISORY_TEST_CLOCK => "$folder/clock");
     $server = own_server('fsync=off');
 }
-my $look = session(server => $server, application => 'look')->run('CREATE EXTENSION advisory_ext');
+my $look = begin_leases(session(server => $server, application => 'look')
+    ->run('CREATE EXTENSION advisory_ext'));
 delete local $ENV{LD_PRELOAD};
 
-sub try_lease ($session, $name) {
-    return $session->value("SELECT token FROM advisory.try_lease('l', '$name', '1h')");
-}
-
-sub waits_for_lease ($pid) {
-    return $look->wait_until('it waits', q(SELECT count(*) FROM advisory.locks
-        WHERE kind = 'lease' AND NOT granted AND pid = ?), $pid);
-}
 sub is_there ($pid) {
     return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid);
 }
@@ -100,10 +94,10 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     my @dead = map { Psql->new(server => $server) } 1 .. 2;
     for my $client (@dead) {
         $client->start("SELECT advisory.lease('l', 'dead', '1h');");
-        waits_for_lease($client->pid);
+        waits_for_lease($client);
     }
     my $live = other()->start("SELECT token FROM advisory.lease('l', 'dead', '1h')");
-    waits_for_lease($live->pid);
+    waits_for_lease($live);
     my $for_lock = Psql->new(server => $server);
     $look->run("SELECT advisory.lock('l', 'dead')");
     $for_lock->start("SELECT advisory.lock('l', 'dead', '1 min') \\; INSERT INTO ran
@@ -178,7 +172,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 {
     my $token = token_of('shorter');
     my $waiter = other()->start("SELECT token FROM advisory.lease('l', 'shorter', '1h')");
-    waits_for_lease($waiter->pid);
+    waits_for_lease($waiter);
     my $from = now();
     $look->run("SELECT advisory.renew_lease('l', 'shorter', $token, '300ms')");
     cmp_ok($waiter->finish->{value}, '>', $token, 'a renewal for a shorter time');
@@ -188,7 +182,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     # in the middle of a look what it uses, that is more: the least of three counts.
     $token = token_of('looks');
     $waiter->start("SELECT token FROM advisory.lease('l', 'looks', '1h')");
-    waits_for_lease($waiter->pid);
+    waits_for_lease($waiter);
     my $memory_once = sub {
         my $total;
         my $from = -s $server->{ADVISORY_EXT_LOG};
@@ -223,7 +217,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     my $token = token_of('clock');
     my $waiter = other()->start("SELECT token FROM advisory.try_lease('l', 'clock', '1h', '2s')");
     my $from = now();
-    waits_for_lease($waiter->pid);
+    waits_for_lease($waiter);
     set_clock(-30);
     $waiter->returns(undef, 'a try with a timeout, while the clock is set back by 30 s');
     cmp_ok(now() - $from, '<', 15, '... ends in time');
@@ -332,7 +326,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
         'one of very many is not shown');
     my $waiter = other(application => 'waiter');
     $waiter->start(q(SELECT advisory.lease('ns', 'awaited', '1h')));
-    waits_for_lease($waiter->pid);
+    waits_for_lease($waiter);
     is_deeply($look->rows(q(SELECT who, state, waiters, remedy ~ 'break_lease'
             FROM advisory.blockers WHERE lock ~ 'ns/awaited')),
         [ [ 'postgres@look', 'held', 1, 1 ] ], '... but to who waits for it: blockers');
@@ -357,55 +351,18 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     my $at = "-p $server->{PGPORT} -h $server->{PGHOST} -U postgres";
     is(qx(pg_dump $at dumped | psql -X -q -1 -v ON_ERROR_STOP=1 -o /dev/null $at restored 2>&1), '',
         'a dump with a lease of a role that is gone is restored');
-    my ($super, $stayer, $outsider) =
-        map { other(database => 'restored', role => $_) } qw(postgres stayer outsider);
+    my $super = other(database => 'restored');
     $super->shows(q(SELECT count(*) FROM advisory.leases), 2, '... with all leases');
-    my $token = $super->value(q(SELECT token FROM advisory._leases WHERE name = 'stayer'));
-    my $renewed = "SELECT advisory.renew_lease('l', 'stayer', $token) IS NOT NULL";
-    my $seen = q(SELECT (SELECT count(*) FROM advisory.leases WHERE name = 'stayer'),
-        (SELECT count(*) FROM advisory.claims WHERE name = 'stayer'));
-    $stayer->shows($renewed, 1, 'the owner of one renews it');
-    $look->run('ALTER ROLE stayer RENAME TO renamed', 'CREATE ROLE stayer LOGIN');
-    $stayer->shows($renewed, 1, '... also when it has got another name');
-    my $namesake = other(database => 'restored', role => 'stayer');
-    $namesake->shows($renewed, 0, '... but not another role of its old name');
-    $namesake->shows($seen, '0|0', '... which does not see it either');
-    # In another cluster the OID is that of another role, and the name counts.
-    $super->run(map { "UPDATE advisory.$_ SET server = server # 1, role = 'outsider'::regrole,
-        role_name = 'stayer'" } qw(_leases _claims));
-    $outsider->shows($renewed, 0, 'who has the OID in another cluster does not get the lease');
-    $outsider->shows($seen, '0|0', '... nor sees it or the claim');
-    $namesake->shows($seen, '1|1', '... but who has the name does');
-    $namesake->shows($renewed, 1, '... and renews it');
-    $look->run('ALTER ROLE stayer RENAME TO second_name', 'CREATE ROLE stayer LOGIN');
-    $namesake->shows($renewed, 1, '... which makes it that of the role here, whatever its name');
-    other(database => 'restored', role => 'stayer')->shows($renewed, 0,
-        '... and not of the next one of that name');
-    $super->run(q(UPDATE advisory._leases SET server = server # 1, role_name = 'nobody_here'));
-    $namesake->shows($renewed, 0, 'a lease of a role that is missing is nobody else\'s');
-    $super->shows($renewed, 1, '... but a superuser can renew it');
+    roles_elsewhere(super => $super, cluster => 'server',
+        connect => sub ($role) { other(database => 'restored', role => $role) });
 }
 
 # ---- Somebody else writes the era ----------------------------------------------------------------
 
 {
-    my $held = token_of('era');
-    $look->run("SELECT advisory.tokens_above($held)");
-    my $after = token_of('after');
-    cmp_ok($after >> 50, '>', $held >> 50, 'tokens_above() begins an era');
-    $look->run("SELECT advisory.check_token('l', 'fence', $after)");
-    # As a restored dump does, and logical replication of all sequences.
     my $older = q(SELECT setval('advisory._era', last_value - (1::bigint << 50))
         FROM advisory._era);
-    for my $what ('leases and fences', 'fences', 'the beginning of the era') {
-        $look->run('DELETE FROM advisory._leases') unless $what =~ /leases/;
-        $look->run('DELETE FROM advisory.fences') if $what =~ /beginning/;
-        $look->run($older);
-        my $next = token_of("after $what");
-        cmp_ok($next, '>', $after, "$what: tokens do not fall when the era is set back");
-        $look->shows("SELECT advisory.check_token('l', 'fence', $next)", 1, '... nor are stale');
-        $after = $next;
-    }
+    era_set_back($look, $look, $older);
     # What one can restore must not use up all eras.
     $look->run(q(INSERT INTO advisory.fences VALUES (1, 9223372036854775807)), $older);
     cmp_ok(token_of('rubbish') >> 50, '<', 4096, 'a token that nobody made does not count');
@@ -448,7 +405,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
         'a new era restarts only the leases that had not ended long before');
     # The waiter without a snapshot does not record the era, because that needs a transaction ID.
     my $waiter = other()->start("CALL advisory.await_lease('l', 'recent', '1h')");
-    waits_for_lease($waiter->pid);
+    waits_for_lease($waiter);
     sleep 0.2;
     is(era_cell(), $cell, 'the era is not recorded yet');
     $look->shows('SELECT backend_xid, backend_xmin FROM pg_stat_activity WHERE pid = ?',

@@ -3,28 +3,16 @@
 # that ends a lease wakes the next, waits end in every way, transactions rely on a lease, and a
 # lease has its whole TTL again in a new era.
 use AdvisoryTest;
+use Leases;
 use Time::HiRes qw(sleep time);
 
 create_database();
-my $look = session(application => 'look');
+my $look = begin_leases(session(application => 'look'));
 
 sub state_of ($name) {
     return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?',
         'l', $name);
 }
-# The token of a lease for an hour, which is waited for, or only tried.
-sub lease ($session, $name, $call = 'lease') {
-    return $session->value("SELECT token FROM advisory.$call('l', '$name', '1h')");
-}
-
-sub try_lease ($session, $name) { return lease($session, $name, 'try_lease') }
-
-sub waits_for_lease ($session, @statement) {
-    $session->start(@statement) if @statement;
-    return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
-            kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
-}
-
 # Waits until these sessions sleep in the queues of leases. Before that they look at the lease, with
 # a lock that is in the way of others.
 sub sleep_for_leases (@sessions) {
@@ -51,10 +39,7 @@ sub sleep_for_leases (@sessions) {
 {
     my @waiters = map { session(application => "w$_") } 1 .. 3;
     my $token = lease($look, 'queue');
-    for my $waiter (@waiters) {
-        waits_for_lease($waiter,
-            "SELECT token, clock_timestamp() FROM advisory.lease('l', 'queue', '1h')");
-    }
+    queue_for_lease('queue', @waiters);
     my $pids = join ',', map { $_->pid } @waiters;
     is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL
             FROM advisory.activity WHERE lock ~ 'queue'
@@ -68,21 +53,8 @@ sub sleep_for_leases (@sessions) {
         'wait_tree() begins with the first in the queue, and says who has the lease');
     like($tree[1], qr{^  $waiters[1]{pid} .* waits for lease l/queue},
         'the next one waits for the first');
-    my @late;
-    for my $waiter (@waiters) {
-        my $stalled = stalled($look, $waiter);
-        my $ended = $look->rows("SELECT advisory.end_lease('l', 'queue', $token), extract(epoch
-            FROM clock_timestamp())")->[0][1];
-        my $row = $waiter->finish->{rows}[0];
-        $stalled = stalled($look, $waiter) - $stalled;
-        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz)',
-            $row->[1]) - $ended - $stalled;
-        cmp_ok($row->[0], '>', $token,
-            'the waiters are served in their order, with tokens that grow');
-        $token = $row->[0];
-    }
+    ($token, my @late) = served_in_order($look, 'queue', $token, @waiters);
     cmp_ok(median(@late), '<', 0.02, 'within 20 ms') or diag "@late";
-    note sprintf 'served after %.1f, %.1f, %.1f ms', map { 1000 * $_ } @late;
     $look->shows("SELECT advisory.end_lease('l', 'queue', $token)", 1, 'the last one ends it');
     # An end that is rolled back ends nothing.
     $token = lease($look, 'queue');
@@ -128,61 +100,51 @@ sub sleep_for_leases (@sessions) {
 
 # ---- Takers at once ------------------------------------------------------------------------------
 
-{
-    use constant { TAKERS => 8, GRANTS => 300 };
-    for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
-        my @takers = map { session(application => "t$_") } 1 .. TAKERS;
-        my $name = lc $level;
-        my (@grants, %errors, $longest_try);
-        $_->run("SET default_transaction_isolation = '$level'") for @takers;
-        # Sessions that only try, which have odd numbers, must not wait for a lock of a lease. The
-        # server itself has other locks, for the size of a table, say, for which a busy machine lets
-        # a session wait for 2 ms once in a while.
-        $takers[$_]->run("SET lock_timeout = '2ms'") for grep { $_ % 2 } 0 .. $#takers;
-        my ($tries, $tries_that_waited) = (0, 0);
-        my @call = map { !($_ % 2) ? "SELECT token, clock_timestamp() AS at, expires_at
-            FROM advisory.try_lease('l', '$name', '20ms')"
-                                : "SELECT token, clock_timestamp() AS at, expires_at
-                                FROM advisory.lease('l', '$name', '20ms', '1s')" } 1 .. TAKERS;
-        my @begun;
-        my $begin = sub ($i) { $begun[$i] = time; $takers[$i]->start($call[$i]) };
-        $begin->($_) for 0 .. $#takers;
-        my $end = time + 60;
-        while (@grants < GRANTS && time < $end) {
-            for my $i (0 .. $#takers) {
-                next unless $takers[$i]->is_done;
-                my $result = $takers[$i]->finish;
-                $tries++ if $i % 2;
-                $tries_that_waited++ if $i % 2 && ($result->{state} // '') eq '55P03';
-                if ($result->{state}) { $errors{ $result->{state} }++ }
-                elsif (defined $result->{rows}[0][0]) { push @grants, $result->{rows}[0] }
+use constant { TAKERS => 8, GRANTS => 150 };
+
+never_two_owners(session => sub { session() }, takers => TAKERS, grants => GRANTS,
+    waits_in => qr//);
+
+# Sessions that only try, which have odd numbers, must not wait for a lock of a lease. The server
+# itself has other locks, for the size of a table, say, for which a busy machine lets a session wait
+# for 2 ms once in a while.
+for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
+    my @takers = map { session()->run("SET default_transaction_isolation = '$level'") } 1 .. TAKERS;
+    my $name = lc $level;
+    my (%tokens, %errors);
+    my ($grants, $tries, $tries_that_waited) = (0, 0, 0);
+    $takers[$_]->run("SET lock_timeout = '2ms'") for grep { $_ % 2 } 0 .. $#takers;
+    my $begin = sub ($i) {
+        $takers[$i]->start('SELECT token FROM advisory.'
+            . ($i % 2 ? "try_lease('l', '$name', '20ms')" : "lease('l', '$name', '20ms', '1s')"));
+    };
+    $begin->($_) for 0 .. $#takers;
+    my $end = time + 60;
+    while ($grants < GRANTS && time < $end) {
+        for my $i (grep { $takers[$_]->is_done } 0 .. $#takers) {
+            my $result = $takers[$i]->finish;
+            my ($state, $token) = ($result->{state} // '', $result->{value});
+            $tries++ if $i % 2;
+            $tries_that_waited++ if $i % 2 && $state eq '55P03';
+            $errors{$state}++ if $state;
+            if (defined $token) {
+                $grants++;
+                $tokens{$token}++;
                 # Half of them end it early, so that acquirers are woken, too.
-                if (!$result->{state} && defined $result->{rows}[0][0] && @grants % 2) {
-                    my $ended = $takers[$i]->query("SELECT clock_timestamp() FROM
-                        (SELECT advisory.end_lease('l', '$name', $result->{rows}[0][0])) AS e");
-                    # From when on it is free for others: before the commit, so what follows is
-                    # checked by tokens.
-                    $grants[-1][2] = undef if !$ended->{state};
-                }
-                $begin->($i);
+                $takers[$i]->query("SELECT advisory.end_lease('l', '$name', $token)")
+                    if $grants % 2;
             }
-            sleep 0.0005;
+            $begin->($i);
         }
-        $_->finish for @takers;
-        my @by_token = sort { $a->[0] <=> $b->[0] } @grants;
-        my $overlaps = grep { defined $by_token[ $_ - 1 ][2] && $look->value('SELECT ?::timestamptz
-                < ?::timestamptz', $by_token[$_][1], $by_token[ $_ - 1 ][2]) } 1 .. $#by_token;
-        is(scalar @grants >= GRANTS, 1, "$level: ${\scalar @grants} grants to ${\TAKERS} takers");
-        is($overlaps, 0, "$level: no two at a time");
-        my %seen;
-        is(scalar(grep { $seen{ $_->[0] }++ } @grants), 0, "$level: each with a token of its own");
-        is_deeply([ grep { !/^(?:40001|55P03)$/
-                || (/^40001$/ && $level ne 'SERIALIZABLE') } keys %errors ], [],
-            "$level: no errors but those of the level and of timeouts");
-        cmp_ok($tries_that_waited, '<=', 0.01 * $tries, "$level: nobody who only tried waited "
-            . "for a lock") or diag "$tries_that_waited of $tries waited";
-        note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
+        sleep 0.0005;
     }
+    $_->finish for @takers;
+    is(scalar keys %tokens, $grants, "$level: $grants grants to many takers, each with its token");
+    cmp_ok($grants, '>=', GRANTS, "$level: enough");
+    is_deeply([ grep { !/^(?:40001|55P03)$/ || (/^40001$/ && $level ne 'SERIALIZABLE') }
+            keys %errors ], [], "$level: no errors but those of the level and of timeouts");
+    cmp_ok($tries_that_waited, '<=', 0.01 * $tries, "$level: nobody who only tried waited for a "
+        . 'lock') or diag "$tries_that_waited of $tries waited";
 }
 
 # ---- A session that only tries waits for nobody --------------------------------------------------
@@ -312,26 +274,7 @@ sub sleep_for_leases (@sessions) {
     my ($first, $second) = map { session(application => $_) } qw(first second);
     my $token = lease($look, 'wait');
     my $WAIT = "SELECT token FROM advisory.lease('l', 'wait', '1h')";
-    for my $end (
-        [ 'its timeout', [], $WAIT =~ s/'1h'\)/'1h', '50ms')/r, '55P03' ],
-        [ 'lock_timeout', ["SET lock_timeout = '50ms'"], $WAIT, '55P03' ],
-        [ 'statement_timeout', ["SET statement_timeout = '50ms'"], $WAIT, '57014' ],
-        [ 'a cancel', [], $WAIT, '57014' ],
-    ) {
-        my ($what, $settings, $call, $state) = @$end;
-        $first->run(@$settings);
-        $first->start($call);
-        if ($what eq 'a cancel') {
-            waits_for_lease($first);
-            $look->value('SELECT pg_cancel_backend(?)', $first->pid);
-        }
-        my $result = $first->ends($state, "a wait that is ended by $what");
-        is($result->{schema} . '/' . $result->{constraint}, 'l/wait',
-            "$what: the error names the lease") if $state eq '55P03';
-        $first->run('RESET ALL');
-        $look->shows(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease'), 0,
-            "$what: nothing is left");
-    }
+    waits_end($first, 'wait');
     $first->shows("SELECT token FROM advisory.try_lease('l', 'wait', '1h', '50ms')", 'NULL',
         'try_lease with a timeout: nulls');
     $first->shows('SELECT 1', 1, 'and the session goes on');

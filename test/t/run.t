@@ -4,117 +4,45 @@
 # error is raised. The lock is free afterwards, however the command or its session ends.
 use FindBin;
 use AdvisoryTest;
+use Jobs;
 use Time::HiRes qw(sleep time);
 
 create_database();
 my ($look, $gate, $one, $two, $three) = map { session() } 1 .. 5;
-$look->run(<<'SQL');
-CREATE TABLE done (what text, at timestamptz DEFAULT clock_timestamp());
-CREATE FUNCTION passes_gate(what text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_lock(99);
-    PERFORM pg_advisory_unlock(99);
-    INSERT INTO done VALUES (what);
-END $$;
-CREATE PROCEDURE in_steps() LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO done VALUES ('first step');
-    COMMIT;
-    PERFORM passes_gate('second step');
-    COMMIT;
-    INSERT INTO done VALUES ('third step');
-END $$;
-CREATE TABLE deferred (what text);
-CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM
-    passes_gate(NEW.what); RETURN NULL; END $$;
-CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH
-    ROW EXECUTE FUNCTION at_commit();
-SQL
+begin_jobs(look => $look, gate => $gate, one => $one, two => $two, three => $three,
+    free => q{SELECT count(*) FROM advisory.locks
+        WHERE database = current_database() AND namespace = 'jobs'});
 
-# Arguments of every call.
-our $always = '';
-
-sub run_sql ($command, $more = '') {
-    return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more$always)";
-}
-
-sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
-
-sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
-
-sub is_free ($what) {
-    return $look->shows(q{SELECT count(*) FROM advisory.locks
-        WHERE database = current_database() AND namespace = 'jobs'}, 0, "$what: free again");
-}
-
-sub done { return $look->value('SELECT string_agg(what, $$,$$ ORDER BY at) FROM done') }
-
-sub skips ($what, $session, $more = '') {
-    my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
-    is($result->{value}, 0, "$what: another is skipped");
-    like("@{$result->{warnings}}",
-        qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken},
-        "$what: and told so");
-}
-
-# Busy: while the command runs.
-close_gate();
-waits($look, $one, run_sql('SELECT passes_gate($_$one$_$)'));
-skips('while it runs', $two);
-my $result = $two->fails(run_sql('SELECT 1', q{, if_busy => 'error'}), '55P03',
-    'or it is an error');
-is("$result->{schema}/$result->{constraint}", 'jobs/nightly',
-    'by whose fields a program finds the lock');
-like($result->{detail}, qr/@{[$one->pid]}/, 'and the detail names its holder');
-$result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms'}));
-is($result->{value}, 0, 'it waits as long as it is told, and then skips');
-$result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms', if_busy => 'error'}));
-like($result->{message}, qr/within 100 ms/, 'or says how long it waited');
-
-# While it waits it does not hold back vacuum; then it runs.
-waits($look, $two, run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
-$look->shows('SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity
-    WHERE pid = ?', 1, 'it waits without a snapshot', $two->pid);
-open_gate();
-$one->returns(1, 'the first has run');
-$two->returns(1, 'then the second');
-is(done(), 'one,two', 'one after the other');
-is_free('after both');
+busy(sub ($waiter) {
+    $look->shows('SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity
+        WHERE pid = ?', 1, 'it waits without a snapshot', $waiter->pid);
+});
 $look->shows(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}, 2,
     'what was skipped is counted');
 $look->shows(q{SELECT acquired FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'},
     2, 'and what ran, once each');
 
-# Deferred triggers of the command run at commit, under the lock.
-$look->run('TRUNCATE done');
-close_gate();
-waits($look, $one, run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
-skips('while a deferred trigger runs', $two);
-is(done(), undef, 'which is not committed yet');
-open_gate();
-$one->returns(1, 'it has run');
-is(done(), 'deferred', 'with what was deferred');
-is_free('after the commit');
+deferred_triggers();
 
 # A command that commits keeps the lock until its end.
 $look->run('TRUNCATE done');
 close_gate();
 waits($look, $one, run_sql('CALL in_steps()'));
-is(done(), 'first step', 'a command has committed its first step');
+done_is('first step', 'a command has committed its first step');
 skips('in the middle of its steps', $two);
 open_gate();
 $one->returns(1, 'it has run to its end');
-is(done(), 'first step,second step,third step', 'all of its steps');
+done_is('first step,second step,third step', 'all of its steps');
 is_free('after the last step');
 
 # Errors, cancels and terminations, also after steps that have committed.
 sub interrupted ($interrupt) {
+    my $session = session();
     close_gate();
-    waits($look, $one, run_sql('CALL in_steps()'));
-    $look->value("SELECT $interrupt", $one->pid);
-    my $end = $one->finish;
+    waits($look, $session, run_sql('CALL in_steps()'));
+    $look->value("SELECT $interrupt", $session->pid);
+    my $end = $session->finish;
     open_gate();
-    $one = session() if $interrupt =~ /terminate/;
     return $end;
 }
 # The SQLSTATE, and the command or what happens to one.
@@ -149,26 +77,10 @@ for my $what (sort keys %ends) {
     $two->shows(run_sql('SELECT 1'), 1, "$what: the next one runs");
 }
 
-# In a transaction block the lock is kept until the block ends, or until a rollback to a savepoint
-# before it.
-$one->run('BEGIN')->run(run_sql('SELECT 1'));
-skips('before COMMIT', $two);
-$one->run('COMMIT');
-is_free('after COMMIT');
-$one->run('BEGIN')->run('SAVEPOINT a')->run(run_sql('SELECT 1'))->run('ROLLBACK TO a');
-is_free('after ROLLBACK TO');
-$one->run('COMMIT');
+transaction_blocks();
 
 # Slots: exactly two.
-close_gate();
-$_->start(run_sql('SELECT passes_gate($_$slot$_$)', ', slots => 2')) for $one, $two;
-waits($look, $_) for $one, $two;
-skips('two slots', $three, ', slots => 2');
-$three->fails(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}), '55P03',
-    'two slots: or an error');
-open_gate();
-$_->returns(1, 'two slots: both have run') for $one, $two;
-is_free('two slots');
+two_slots();
 close_gate();
 waits($look, $one, run_sql('INSERT INTO deferred VALUES ($_$slot$_$)', ', slots => 2'));
 $look->shows(q{SELECT in_use FROM advisory.semaphores WHERE namespace = 'jobs'}, 1,
@@ -309,7 +221,7 @@ points_at(q{SELECT 1; SELECT 'open; SELECT 2}, '42601', q{'open; SELECT 2},
     'a literal without an end');
 points_at(q{SELECT 'größe ☃'; SELECT 'größe', nothing}, '42703', 'nothing',
     'a column that is not there');
-$result = $one->query(q{DO $d$ DECLARE ran boolean;
+my $result = $one->query(q{DO $d$ DECLARE ran boolean;
     BEGIN CALL advisory.run('jobs', 'nightly', 'SELECT 1; SELEC 2', ran => ran); END $d$});
 is($one->dbh->pg_error_field('internal_query') . '|' . $one->dbh->pg_error_field(
         'internal_position'), 'SELECT 1; SELEC 2|11', 'from PL/pgSQL the same');
@@ -516,7 +428,7 @@ like($result->{message},
     'which says so');
 like($result->{detail}, qr{^$BY$}, '... and what became of it');
 is_free('once per window: after the error');
-is(done(), 'once', 'it ran once');
+done_is('once', 'it ran once');
 $look->shows(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}, 2,
     'what was skipped is counted');
 next_window();
@@ -529,40 +441,13 @@ $two->shows(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour
 $look->shows(q{SELECT last_window = advisory_internal.window('1 hour', clock_timestamp())
     FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}, 1, 'the window of now');
 
-my $ZONED = q{CALL advisory.run('jobs', 'zoned', 'SELECT 1', once_per => '1 day',
-    time_zone => 'Asia/Tokyo')};
-$two->shows($ZONED, 1, 'in the day of a time zone');
-$two->shows($ZONED, 0, '... once');
-$look->shows(q{SELECT (last_window AT TIME ZONE 'Asia/Tokyo')::time FROM advisory.claims
-    WHERE key = advisory.key('jobs', 'zoned')}, '00:00:00', '... which begins at midnight there');
-
-# Apart from the last claim, from when the lock is there.
-my $APART = q{CALL advisory.run('jobs', 'apart', 'SELECT 1', '1 min', apart => '1 hour')};
-$gate->run(q{SELECT advisory.lock('jobs', 'apart')});
-waits($look, $two, $APART);
-my $before = $look->value('SELECT clock_timestamp()');
-$gate->run(q{SELECT advisory.unlock('jobs', 'apart')});
-$two->returns(1, 'apart: it runs');
-$look->shows(q{SELECT claimed_at > ?, last_window = date_trunc('milliseconds', claimed_at),
-        finished_at > claimed_at
-    FROM advisory.claims WHERE name = 'apart'}, '1|1|1', '... from when it has waited', $before);
-$result = $two->query($APART);
-is($result->{value}, 0, '... once');
-like("@{ $result->{warnings} }",
-    qr{command was not run because the last claim of "jobs/apart" is not long enough ago},
-    '... and another is told so');
-$two->fails($APART =~ s/\)$/, if_busy => 'error')/r, '55000', '... or gets an error');
-$two->fails(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1/0', apart => '1 us')}, '22012',
-    'apart: a command that fails');
-$look->shows(q{SELECT finished_at IS NULL FROM advisory.claims WHERE name = 'apart 2'}, 1,
-    '... stays claimed');
-$two->shows(q{CALL advisory.run('jobs', 'apart 2', 'SELECT 1', slots => 2, apart => '1 us')}, 1,
-    '... and the next one runs, with slots, too');
+zoned();
+apart();
 
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {
     next_window();
-    my ($end, $state) = do { local $always = arguments(); ended($what) };
+    my ($end, $state) = do { local $Jobs::always = arguments(); ended($what) };
     like($end->{state}, qr{$state}, "once per window, $what: the error is the command's own");
     is_free("once per window, $what");
     # The command is parsed before anything is taken.
@@ -746,7 +631,7 @@ SQL
 is($result->{state}, undef, 'from PL/pgSQL');
 is(scalar(grep { /ran: t/ } @{ $result->{warnings} }), 3, 'it runs three times')
     or diag(@{ $result->{warnings} });
-is(done(), 'before,repeatable read,repeatable read', 'each commits what was before');
+done_is('before,repeatable read,repeatable read', 'each commits what was before');
 $look->shows(q{SELECT count(*) FROM advisory.claims WHERE key IN (advisory.key('jobs', 1),
     advisory.key('jobs', 2), advisory.key('jobs', 3))}, 3, 'and its claim');
 # If that commit fails, the window is not claimed.
@@ -756,23 +641,10 @@ $result = $one->fails('DO $d$ DECLARE ran boolean; BEGIN INSERT INTO once_each V
 is_free('a commit that fails');
 is_claimed(0, 'a commit that fails');
 
-# What it waited for has changed a row of its command.
-$two->run('CREATE TABLE balance AS SELECT 0 AS n', 'BEGIN',
-    q(SELECT advisory.xact_lock('jobs', 'nightly')), 'UPDATE balance SET n = 1');
-$one->run(q(SET default_transaction_isolation = 'repeatable read'));
-waits($look, $one, run_sql('UPDATE balance SET n = n + 1', q{, timeout => '1 min'}));
-$two->run('COMMIT');
-$one->ends('40001', 'REPEATABLE READ by default');
-$one->run('RESET default_transaction_isolation');
+stale();
 
 # Arguments.
-$one->fails(run_sql('SELECT 1', ", $_->[0]"), $_->[1], "$_->[0]: $_->[1]")
-    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'],
-    [q{once_window => '2026-01-01'}, '22023'],
-    [q{once_per => '1 h', once_window => 'infinity'}, '22008'],
-    [q{once_per => '1 h', once_window => now() + '2 h'}, '22023'];
-like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_window/,
-    'the hint names the argument');
+wrong_arguments();
 $one->shows(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL,
         '1 hour', '2026-01-01')}, 1, 'by position, behind ran');
 is_free('once per window');
@@ -795,12 +667,12 @@ is($one->query(run_sql('SELECT 1; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE')
     'no hint where it is no help');
 my %bad = ('BEGIN' => '2D000', 'COPY done TO STDOUT' => '0A000');
 $one->fails(run_sql($_), $bad{$_}, "$_ cannot be such a command") for sort keys %bad;
-$one->fails(q{CALL advisory.run('jobs', 'nightly', NULL)}, '22004', 'no command');
 $one->fails("CALL advisory.run('jobs', 'nightly', '$_')", '22023', "an empty command: '$_'")
     for '', ' ; ;', '-- nothing';
-$one->fails(run_sql('SELECT 1', q{, if_busy => 'wait'}), '22023', 'an unknown if_busy');
-$one->fails(run_sql('SELECT 1', ', slots => 0'), '22023', 'no slots');
 is_free('at the end');
+
+under_load(sub { session() });
+is_free('after the load');
 
 # The client reads nothing of a long message while the transaction is still there, with its rows.
 {

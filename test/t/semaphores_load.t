@@ -9,46 +9,17 @@ use constant { CLIENTS => 12, SLOTS => 3, WORK_S => 1, WORK_REPEATS => 3 };
 my $look = observer();
 
 $look->run('CREATE UNLOGGED TABLE span (way text, client int, asked timestamptz, got timestamptz,
-    done timestamptz)', <<'SQL', <<'SQL', <<'SQL');
-    CREATE FUNCTION work(client int) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-        asked timestamptz := clock_timestamp();
-        got timestamptz;
-        done timestamptz;
-    BEGIN
-        PERFORM advisory.acquire('sem', 'work', 3);
-        got := clock_timestamp();
-        PERFORM pg_sleep(0.001);
-        done := clock_timestamp();
-        PERFORM advisory.release('sem', 'work');
-        INSERT INTO span VALUES ('work', client, asked, got, done);
-    END
-    $$
-SQL
-    -- The same with the server's locks: a third of the clients waits for each.
-    CREATE FUNCTION builtin(client int) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-        asked timestamptz := clock_timestamp();
-        got timestamptz;
-        done timestamptz;
-    BEGIN
-        PERFORM pg_advisory_lock(4712, client % 3);
-        got := clock_timestamp();
-        PERFORM pg_sleep(0.001);
-        done := clock_timestamp();
-        PERFORM pg_advisory_unlock(4712, client % 3);
-        INSERT INTO span VALUES ('builtin', client, asked, got, done);
-    END
-    $$
-SQL
-    -- The same with a loop that polls.
-    CREATE FUNCTION poll(client int) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-        asked timestamptz := clock_timestamp();
-        got timestamptz;
-        done timestamptz;
-        slot int;
-    BEGIN
+    done timestamptz)');
+
+# How a client works in each way: what takes the lock or slot, and what gives it back.
+my %WAYS = (
+    work => [ q(PERFORM advisory.acquire('sem', 'work', 3)),
+        q(PERFORM advisory.release('sem', 'work')) ],
+    # The same with the server's locks: a third of the clients waits for each.
+    builtin => [ 'PERFORM pg_advisory_lock(4712, client % 3)',
+        'PERFORM pg_advisory_unlock(4712, client % 3)' ],
+    # The same with a loop that polls.
+    poll => [ <<'SQL', 'PERFORM pg_advisory_unlock(4711, slot)' ],
         LOOP
             FOR i IN 1 .. 3 LOOP
                 IF pg_try_advisory_lock(4711, i) THEN
@@ -58,15 +29,29 @@ SQL
             END LOOP;
             EXIT WHEN slot IS NOT NULL;
             PERFORM pg_sleep(0.01);
-        END LOOP;
+        END LOOP
+SQL
+);
+for my $way (keys %WAYS) {
+    my ($takes, $gives_back) = @{ $WAYS{$way} };
+    $look->run(<<"SQL");
+    CREATE FUNCTION $way(client int) RETURNS void LANGUAGE plpgsql AS \$\$
+    DECLARE
+        asked timestamptz := clock_timestamp();
+        got timestamptz;
+        done timestamptz;
+        slot int;
+    BEGIN
+        $takes;
         got := clock_timestamp();
         PERFORM pg_sleep(0.001);
         done := clock_timestamp();
-        PERFORM pg_advisory_unlock(4711, slot);
-        INSERT INTO span VALUES ('poll', client, asked, got, done);
+        $gives_back;
+        INSERT INTO span VALUES ('$way', client, asked, got, done);
     END
-    $$
+    \$\$
 SQL
+}
 
 # How often the session was overtaken that was overtaken most often: how many others got a slot
 # while it waited. Without the hundredth part of all waits for which this number was largest: those

@@ -3,6 +3,7 @@
 # without a type over the extended protocol, JDBC sends varchar and bigint, psycopg 3 the smallest
 # integer type that fits. A literal in psql goes another way.
 use AdvisoryTest;
+use FindBin;
 use DBD::Pg qw(:pg_types);
 
 create_database();
@@ -34,7 +35,53 @@ sub untyped { return map { [ $_, 0 ] } @_ }
 
 sub let_go { $session->run('SELECT pg_advisory_unlock_all()') }
 
+# Tests in a transaction what a call returns, and which locks it takes.
+sub takes ($what, $sql, $values, $returned, $locks) {
+    $session->run('BEGIN');
+    is(call($sql, @$values), $returned, "$what: what it returns");
+    is(held(), $locks, "$what: those locks") if defined $locks;
+    $session->run('COMMIT');
+    return let_go();
+}
+
 my %mode = (lock => 'exclusive', lock_shared => 'shared');
+
+# ---- What all drivers send -----------------------------------------------------------------------
+
+# As node-postgres does: without types, a list as the text of an array.
+{
+    open my $list, '<:encoding(UTF-8)', "$FindBin::Bin/lib/calls.tsv" or die "calls.tsv: $!\n";
+    my (@functions, $calls);
+    while (my $line = <$list>) {
+        chomp $line;
+        next if $line =~ /^#/;
+        if ($line =~ /^= (.*)/) { @functions = split ' ', $1; next }
+        my ($what, $sql, $expected, $names, @values) = split /\t/, $line, -1;
+        my ($at, @parameters) = (0);
+        for (@values) {
+            my ($kind, $value) = split /:/, $_, 2;
+            push @parameters, $kind eq 'null' ? undef : $kind =~ /\[\]/ ? "{$value}" : $value;
+        }
+        $sql =~ s/[?]/'$' . ++$at/ge;
+        $expected = $sql =~ /^CALL/ ? '' : $expected =~ s/^t$/1/r;
+        for my $function (@functions) {
+            $calls++;
+            $session->run('BEGIN') unless $sql =~ /^CALL/;
+            my $result = call($sql =~ s/F[(]/$function(/r, untyped(@parameters));
+            is($result =~ s/^error (\w+).*/$1/sr, $expected, "$function, $what");
+            is_deeply([ sort $observer->column(q(SELECT n FROM pg_locks AS l, unnest(?::text[]) AS n
+                WHERE l.locktype = 'advisory' AND l.pid = ? AND l.granted AND l.objsubid = 1
+                AND advisory.key('calls', n) = (l.classid::bigint << 32) | l.objid::bigint
+                ), [ split /,/, $names ], $session->pid) ], [ sort split /,/, $names ],
+                "$function, $what: those locks");
+            $observer->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+                AND pid = ?), scalar(() = $names =~ /[^,]+/g), '... and no others', $session->pid);
+            $session->run('ROLLBACK') unless $sql =~ /^CALL/;
+            let_go();
+        }
+    }
+    cmp_ok($calls, '>', 100, 'that are many');
+}
 
 # ---- One lock ------------------------------------------------------------------------------------
 
@@ -44,10 +91,6 @@ for my $try ('', 'try_') {
             my $function = "$try$scope$mode";
             for my $case (
                 [ 'untyped name', '$1, $2', [ untyped('u', 'x') ], 'x' ],
-                [ 'untyped id', '$1, $2', [ untyped('u', 42) ], '42' ],
-                [ 'untyped uuid', '$1, $2', [ untyped('u', $UUIDS[0]) ], $UUIDS[0] ],
-                [ 'untyped name and timeout', '$1, $2, $3', [ untyped('u', 'x', '100ms') ], 'x' ],
-                [ 'untyped id and null', '$1, $2, $3', [ untyped('u', 42, undef) ], '42' ],
                 [ 'varchar, as JDBC', '$1, $2', [ map { [ $_, PG_VARCHAR ] } 'u', 'x' ], 'x' ],
                 [ 'varchar and bigint, as JDBC', '$1, $2',
                     [ [ 'u', PG_VARCHAR ], [ 42, PG_INT8 ] ], '42' ],
@@ -56,12 +99,8 @@ for my $try ('', 'try_') {
                 [ 'uuid', '$1, $2', [ [ 'u', 0 ], [ $UUIDS[0], PG_UUID ] ], $UUIDS[0] ],
             ) {
                 my ($name, $arguments, $values, $lock) = @$case;
-                $session->run('BEGIN');
-                is(call("SELECT advisory.$function($arguments)", @$values), '1',
-                    "$function, $name: true");
-                is(held(), "$lock:$mode{$mode}", "$function, $name: that lock");
-                $session->run('COMMIT');
-                let_go();
+                takes("$function, $name", "SELECT advisory.$function($arguments)", $values, '1',
+                    "$lock:$mode{$mode}");
             }
             $session->run('BEGIN');
             is(call("SELECT advisory.${function}_key(\$1)",
@@ -99,11 +138,6 @@ for my $try ('', 'try_') {
                 'x:exclusive y:exclusive' ],
             [ 'array text, quoted',         '$1, $2',     [ untyped('u', '{"x","y"}') ],
                 'x:exclusive y:exclusive' ],
-            [ 'array text with a timeout',  '$1, $2, $3', [ untyped('u', '{x,y}', '1s') ],
-                'x:exclusive y:exclusive' ],
-            [ 'array text of numbers', '$1, $2', [ untyped('u', '{42}') ], '42:exclusive' ],
-            [ 'array text of uuids',        '$1, $2',     [ untyped('u', "{$UUIDS[0],$UUIDS[1]}") ],
-                "$UUIDS[0]:exclusive $UUIDS[1]:exclusive" ],
             [ 'array text as varchar',      '$1, $2',
                 [ map { [ $_, PG_VARCHAR ] } 'u', '{x,y}' ], 'x:exclusive y:exclusive' ],
             [ 'text[]', '$1, $2::text[]', [ untyped('u', '{x,y}') ], 'x:exclusive y:exclusive' ],
@@ -114,15 +148,10 @@ for my $try ('', 'try_') {
             [ 'integer[]', '$1, $2::integer[]', [ untyped('u', '{42}') ], '42:exclusive' ],
             [ 'bigint[]', '$1, $2::bigint[]', [ untyped('u', '{42}') ], '42:exclusive' ],
             [ 'uuid[]', '$1, $2::uuid[]', [ untyped('u', "{$UUIDS[0]}") ], "$UUIDS[0]:exclusive" ],
-            [ 'an empty array', '$1, $2', [ untyped('u', '{}') ], '' ],
         ) {
             my ($name, $arguments, $values, $locks) = @$case;
-            $session->run('BEGIN');
-            is(call("SELECT advisory.$function($arguments)", @$values), '1',
-                "$function, $name: true");
-            is(held(), $locks, "$function, $name: those locks");
-            $session->run('COMMIT');
-            let_go();
+            takes("$function, $name", "SELECT advisory.$function($arguments)", $values, '1',
+                $locks);
         }
         like(call("SELECT advisory.$function(\$1, \$2)", untyped('u', 'x')), qr/^error 22P02/,
             "$function, no array: 22P02");
@@ -139,12 +168,8 @@ for my $function (qw(try_lock_any try_xact_lock_any)) {
         [ 'varchar[], as JDBC', '$1, $2::varchar[]', [ untyped('u', '{x}') ], 'x', 'x:exclusive' ],
     ) {
         my ($name, $arguments, $values, $returned, $locks) = @$case;
-        $session->run('BEGIN');
-        is(call("SELECT advisory.$function($arguments)", @$values), $returned,
-            "$function, $name: what it took");
-        is(held(), $locks, "$function, $name: those locks");
-        $session->run('COMMIT');
-        let_go();
+        takes("$function, $name", "SELECT advisory.$function($arguments)", $values, $returned,
+            $locks);
     }
 }
 
@@ -157,11 +182,8 @@ for my $function (qw(try_acquire_any try_xact_acquire_any)) {
         [ 'varchar[], as JDBC', '$1, $2::varchar[], $3', [ untyped('u', '{x}', 3) ], '(x,1)' ],
     ) {
         my ($name, $arguments, $values, $returned) = @$case;
-        $session->run('BEGIN');
-        is(call("SELECT advisory.$function($arguments)", @$values), $returned,
-            "$function, $name: what it took");
-        $session->run('COMMIT');
-        let_go();
+        takes("$function, $name", "SELECT advisory.$function($arguments)", $values, $returned,
+            undef);
     }
 }
 

@@ -4,8 +4,8 @@
 # test needs more sessions than an isolation test has.
 use utf8;
 use AdvisoryTest;
-use List::Util qw(shuffle);
 use Time::HiRes qw(time);
+use Waits;
 
 use constant { WAITERS => 40, HOLDERS => 4, ROUNDS => 6, SECONDS => 3, CHAIN => 30 };
 
@@ -14,89 +14,12 @@ create_database();
 my $look = session();
 my @waiters = map { session() } 1 .. WAITERS;
 my @holders = map { session() } 1 .. HOLDERS;
-# Cycles stay until the test itself ends them.
-$_->run(q(SET deadlock_timeout = '1h')) for @waiters;
-
-# Rules for any result of the view, as queries that return the rows that break them.
-my %wrong = (
-    'a path leads from the root to the session, and is as long as it is deep' =>
-        'path[1] <> root_pid OR path[depth + 1] <> pid OR cardinality(path) <> depth + 1',
-    'no path goes through a session twice' =>
-        'cardinality(path) <> (SELECT count(DISTINCT p) FROM unnest(path) AS p)',
-    'a waiter stands under the one that it waits for' =>
-        'depth > 0 AND waits_for_pid IS DISTINCT FROM path[depth]',
-    'a row has a parent' =>
-        'depth > 0 AND NOT EXISTS (SELECT FROM tree AS p WHERE p.path = tree.path[:tree.depth])',
-    'what it waits for is in its way' =>
-        'waits_for_pid IS NOT NULL AND NOT waits_for_pid = ANY (pg_blocking_pids(pid))',
-    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR '
-    . 'depth > 0)',
-);
-
-sub end_waits {
-    my @waiting = @_;
-    $look->run('SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN ('
-        . join(',', map { $_->pid } @waiting) . ')');
-    $_->finish for @waiting;
-    $_->run('SELECT pg_advisory_unlock_all()') for @waiting, @holders;
-    return;
-}
 
 # ---- Random pictures, standing still -------------------------------------------------------------
 
-my $cycles = 0;
-for my $round (1 .. ROUNDS) {
-    # Few locks, many of them shared, and some sessions that only hold: deep trees. Or a lock of its
-    # own for each of the waiters: cycles.
-    my $deep = $round % 2;
-    my $some_mode = sub { $deep && rand() < 0.5 ? '_shared' : '' };
-    my @keys = 1 .. ($deep ? 12 : WAITERS);
-    my @own = @keys;
-    for my $session ($deep ? @holders : (), @waiters) {
-        my @wanted = $deep ? (shuffle @keys)[0 .. int rand 3] : shift @own;
-        $session->value('SELECT count(pg_try_advisory_lock' . $some_mode->()
-            . '(k)) FROM unnest(?::int[]) AS k',
-            '{' . join(',', @wanted) . '}');
-    }
-    for my $session (@waiters) {
-        waits($look, $session, 'SELECT pg_advisory_lock' . $some_mode->() . '('
-            . $keys[rand @keys] . ')');
-    }
-    $look->run('CREATE TEMP TABLE tree AS SELECT * FROM advisory.waits');
-    for my $what (sort keys %wrong) {
-        $look->shows("SELECT * FROM tree WHERE $wrong{$what}", [], "round $round: $what");
-    }
-    $look->shows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-                            EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL), [],
-                            "round $round: every waiter is there");
-    $look->shows(q(SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL
-                            EXCEPT SELECT pid FROM pg_locks WHERE locktype = 'advisory'
-                            AND NOT granted), [], "round $round: and nobody else");
-    $look->shows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1', [],
-        "round $round: each session stands once");
-    $look->shows(q(SELECT w.pid, w.waits_for_pid
-                            FROM tree w, pg_locks l
-                            JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
-                            WHERE w.waits_for_pid IS NOT NULL AND l.pid = w.pid AND NOT l.granted
-                            AND locktype = 'advisory' AND h.granted AND l.pid <> h.pid
-                              AND (l.mode <> 'ShareLock' OR h.mode <> 'ShareLock')
-                            GROUP BY w.pid, w.waits_for_pid
-                            HAVING w.waits_for_pid <> ALL (array_agg(h.pid))), [],
-                            "round $round: under a holder if one is in its way");
-    # A waiter beyond the tenth has no line of its own.
-    is($look->value(q(SELECT sum(coalesce(substring(line
-            FROM '^ *… and (\d+) more, the longest \d+ s$')::int, 1))
-            FROM advisory.wait_tree() AS line)),
-        $look->value('SELECT count(*) FROM tree'),
-        "round $round: the text has a line for each session, or counts it");
-    $cycles += $look->value('SELECT count(*) FROM tree
-        WHERE depth = 0 AND waits_for_pid IS NOT NULL');
-    $look->run('DROP TABLE tree');
-    end_waits(grep { !$_->is_done } @waiters);
-    $_->finish for grep { $_->{sth} } @waiters;
-    $_->run('SELECT pg_advisory_unlock_all()') for @waiters;
-}
-cmp_ok($cycles, '>', 0, 'cycles were among them');
+# Some sessions only hold.
+cmp_ok(random_waits(look => $look, waiters => \@waiters, holders => \@holders, locks => 12,
+    rounds => ROUNDS), '>', 0, 'cycles were among them');
 
 # ---- A long chain --------------------------------------------------------------------------------
 
@@ -111,7 +34,7 @@ is($look->value('SELECT max(depth) FROM advisory.waits'), CHAIN - 1,
 is_deeply($look->value('SELECT path FROM advisory.waits ORDER BY depth DESC LIMIT 1'),
     [ map { $_->pid } @chain ],
     'and its path names them all in order');
-end_waits(@chain[1 .. $#chain]);
+end_waits($look, @chain[1 .. $#chain]);
 $_->run('SELECT pg_advisory_unlock_all()') for @chain;
 
 # ---- Many waiters --------------------------------------------------------------------------------
@@ -137,7 +60,7 @@ is_deeply([ map { /^( *)(\d+|…)/ && [ length $1, $2 ] } @text ],
 is($text[-1], '  … and 4 more, the longest N s',
     'and counts the others, with those that wait for them');
 $look->shows('SELECT count(*) FROM advisory.waits', 16, 'the view shows all');
-end_waits(@many, $of_first, $of_last, $deepest);
+end_waits($look, @many, $of_first, $of_last, $deepest);
 $held->run('SELECT pg_advisory_unlock_all()');
 
 # ---- Slots ---------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
-// Webhooks, each processed once, although their sender sends them again and to several processes: POST /webhook/<event id>
+// Webhooks, each processed once, although their sender sends them again and to several processes:
+// POST /webhook/<event id>
 //
-//     CREATE TABLE webhook_done (event_id text PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now());
+//     CREATE TABLE webhook_done (event_id text PRIMARY KEY,
+//         done_at timestamptz NOT NULL DEFAULT now());
 //     CREATE TABLE payment (event_id text NOT NULL);
 'use strict';
 
@@ -9,14 +11,19 @@ const { Pool } = require('pg');
 const { Advisory, NotAvailable } = require('advisory-ext');
 
 const pool = new Pool({ application_name: 'webhooks', max: 5 });
-pool.on('error', (error) => console.error(error.message));     // an idle connection was lost; the pool makes another
+// An idle connection was lost; the pool makes another.
+pool.on('error', (error) => console.error(error.message));
 const advisory = new Advisory(pool);
 
-const receive = (eventId) => advisory.withLock('webhook', eventId, { timeout: '10s' }, async (client) => {
+const receive = (eventId) => advisory.withLock('webhook', eventId, {
+    timeout: '10s',
+}, async (client) => {
     // Looked for under the lock, and committed together with the work.
-    const { rowCount } = await client.query('SELECT FROM webhook_done WHERE event_id = $1', [eventId]);
+    const { rowCount } = await client.query(
+        'SELECT FROM webhook_done WHERE event_id = $1', [eventId]);
     if (rowCount > 0) return 'duplicate';
-    await client.query('INSERT INTO payment (event_id) VALUES ($1)', [eventId]);        // stands for the work
+    // Stands for the work.
+    await client.query('INSERT INTO payment (event_id) VALUES ($1)', [eventId]);
     await client.query('INSERT INTO webhook_done (event_id) VALUES ($1)', [eventId]);
     return 'processed';
 });
@@ -32,5 +39,7 @@ const server = http.createServer(async (request, response) => {
     }
 });
 
-server.listen(process.env.PORT || 0, '127.0.0.1', () => console.log(`listening on port ${server.address().port}`));
+server.listen(
+    process.env.PORT || 0, '127.0.0.1',
+    () => console.log(`listening on port ${server.address().port}`));
 process.on('SIGTERM', () => server.close(() => pool.end()));

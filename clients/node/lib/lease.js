@@ -2,25 +2,30 @@
 
 const { setTimeout: sleep } = require('timers/promises');
 const { AdvisoryError, LeaseLost, asNotAvailable } = require('./errors');
-const { isOfConnection, openConnection, within, asTimer, outcomeOf } = require('./connection');
+const {
+    PATIENCE, isOfConnection, openConnection, within, asTimer, outcomeOf,
+} = require('./connection');
 const { NAMES, inMs } = require('./values');
+
+const TAKE = `SELECT token::text, ${inMs('expires_at')} AS expires_at FROM advisory.lease(`
+    + `${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`;
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
-const PATIENCE = 10000;     // ms for one answer, if the lease has so long
-
 // What the work gets to see of its lease.
 const seenBy = (keeper) => ({
-    // A BigInt that is greater than those of all earlier holders. Whatever is written outside the database is to compare it.
+    // A BigInt that is greater than those of all earlier holders. Whatever is written outside the
+    // database is to compare it.
     get token() { return keeper.token; },
     // When the server would let others have it, unless it is renewed once more.
     get expiresAt() { return keeper.expiresAt; },
-    // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was stopped, or too busy for its timers.
+    // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was
+    // stopped, or too busy for its timers.
     check: () => keeper.check(),
 });
 
-// Runs work(lease, signal) with the lease, and ends it afterwards. If the lease was lost, LeaseLost is thrown, whatever the work did; what
-// the work threw is its cause.
+// Runs work(lease, signal) with the lease, and ends it afterwards. If the lease was lost, LeaseLost
+// is thrown, whatever the work did; what the work threw is its cause.
 async function withLease(pool, names, options, work) {
     const keeper = new Keeper(pool, names, options);
     let done;
@@ -43,8 +48,9 @@ async function withLease(pool, names, options, work) {
 
 // Takes, renews and ends a lease, all on a connection of its own.
 //
-// The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL counts
-// from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
+// The lease is renewed after a third of its TTL. If that fails it is tried again, on a new
+// connection, until the TTL is over. The TTL counts from before the last call was sent that
+// succeeded, so that we never believe in the lease for longer than the server does.
 class Keeper {
     token; expiresAt;
     #pool; #names; #options; #ttl; #retry;  // the last two in ms
@@ -76,8 +82,9 @@ class Keeper {
         }
     }
 
-    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over before its answer comes. Who waits
-    // goes on when the connection is lost, or the server restarts or fails over; but who begins at a standby is at the wrong address.
+    // Waits in calls of a third of the TTL: the TTL of one call that waits for long could be over
+    // before its answer comes. Who waits goes on when the connection is lost, or the server
+    // restarts or fails over; but who begins at a standby is at the wrong address.
     async take() {
         const { ttl, owner, lockDelay } = this.#options;
         const { row: times } = await this.#ask(PATIENCE,
@@ -91,10 +98,8 @@ class Keeper {
         for (;;) {
             const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now(), 1e9)));
             try {
-                const answer = await this.#ask(wait + PATIENCE,
-                    `SELECT token::text, ${inMs('expires_at')} AS expires_at `
-                    + `FROM advisory.lease(${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`,
-                    [...this.#names, ttl, `${wait} ms`, owner, lockDelay]);
+                const values = [...this.#names, ttl, `${wait} ms`, owner, lockDelay];
+                const answer = await this.#ask(wait + PATIENCE, TAKE, values);
                 this.token = BigInt(answer.row.token);
                 this.#held(answer);
                 ({ warning } = answer);
@@ -102,7 +107,8 @@ class Keeper {
             } catch (error) {
                 const isTaken = error.code === '55P03' && error.schema !== undefined;
                 hasWaited ||= isTaken;
-                const isPassing = isTaken || isOfConnection(error) && (hasWaited || error.code !== '25006');
+                const isPassing = isTaken
+                    || isOfConnection(error) && (hasWaited || error.code !== '25006');
                 if (now() >= giveUp || !isPassing) {
                     const limit = timeout > 0 ? ` within ${timeout} ms` : ' without waiting';
                     throw asNotAvailable(error, error.message.replace(/ with[^"]*$/, limit));
@@ -110,7 +116,8 @@ class Keeper {
                 await sleep(isTaken ? 0 : this.#retry);
             }
         }
-        // The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
+        // The server answers so if the wait for its standby was cancelled: then a failover could
+        // give the lease to somebody else.
         if (warning) {
             this.#lose(`the grant is not confirmed: ${warning}`);
         }
@@ -127,9 +134,11 @@ class Keeper {
         this.#until = sentAt + this.#ttl;
     }
 
-    // Independent of the renewals, so that one that hangs does not keep the work from stopping in time.
+    // Independent of the renewals, so that one that hangs does not keep the work from stopping in
+    // time.
     #watch() {
-        this.#watchdog = setTimeout(() => this.isLost() || this.#watch(), asTimer(this.#until - now()));
+        const goOn = () => this.isLost() || this.#watch();
+        this.#watchdog = setTimeout(goOn, asTimer(this.#until - now()));
     }
 
     async #keep() {
@@ -158,7 +167,8 @@ class Keeper {
         }
     }
 
-    // Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends when its TTL is over.
+    // Never fails, so that it does not hide an error of the work: if the server does not answer,
+    // the lease ends when its TTL is over.
     async end() {
         this.isLost();                          // as of now, not of when the server has answered
         clearTimeout(this.#watchdog);
@@ -166,7 +176,8 @@ class Keeper {
         await this.#keeping;
         const giveUp = now() + Math.min(PATIENCE, this.#ttl / 3);
         const askToEnd = () => this.#ask(Math.max(1, giveUp - now()),
-            `SELECT advisory.end_lease(${NAMES}, $3::bigint) AS is_ended`, [...this.#names, this.token]);
+            `SELECT advisory.end_lease(${NAMES}, $3::bigint) AS is_ended`,
+            [...this.#names, this.token]);
         try {
             if (!(await askToEnd()).row.is_ended) {
                 this.#lose('it was no longer ours at the end');
@@ -187,8 +198,8 @@ class Keeper {
         return new LeaseLost(`lease "${this.#names.join('/')}" ${what}`, this.#names);
     }
 
-    // The row that the call returns, when it was sent, and what the server warned of. After an error of the connection, or if no answer
-    // comes in time, the next call makes a new connection.
+    // The row that the call returns, when it was sent, and what the server warned of. After an
+    // error of the connection, or if no answer comes in time, the next call makes a new connection.
     async #ask(ms, text, values) {
         if (this.#connection?.isBroken) {
             this.disconnect(true);
@@ -203,7 +214,8 @@ class Keeper {
             const hear = ({ code, message }) => { if (code !== '00000') warning ??= message; };
             client.on('notice', hear);
             const sentAt = now();
-            const { rows: [row] } = await client.query(text, values).finally(() => client.off('notice', hear));
+            const asked = client.query(text, values).finally(() => client.off('notice', hear));
+            const { rows: [row] } = await asked;
             return { row, sentAt, warning };
         };
         try {

@@ -1,17 +1,19 @@
 'use strict';
 
 const { TransactionPooler } = require('./errors');
-const { openConnection, within, outcomeOf } = require('./connection');
+const { PATIENCE, call, openConnection, within, outcomeOf } = require('./connection');
 
 const ROUNDS = 5;
-const PATIENCE = 10000;     // ms for the second connection
-const QUEUE = 1000;         // ms for its statement: in session mode it may have to wait for a server
+const QUEUE = 1000;     // ms for a statement: in session mode it may have to wait for a server
 
-// Refuses session-level locks behind a pooler in transaction mode: there the next transaction of this client may run in another session.
+// Refuses session-level locks behind a pooler in transaction mode: there the next transaction of
+// this client may run in another session.
 //
-// Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
-// If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both open
-// share a process, or if one of them has two. Each is asked when it has no transaction. Without a second connection there is no lock.
+// Whoever talks to the server itself pays one statement. The server tells each client the number of
+// its process; a pooler invents that. If the two differ there is a pooler, but it may be in session
+// mode. Then it is in transaction mode if two connections that are both open share a process, or if
+// one of them has two. Each is asked when it has no transaction. Without a second connection there
+// is no lock.
 async function refuseTransactionPooler(pool, lent, names) {
     const mine = new Set([await processOf(lent)]);
     if (mine.has(lent.client.processID)) {
@@ -42,8 +44,8 @@ async function refuseTransactionPooler(pool, lent, names) {
 }
 
 async function processOf(client) {
-    const { rows: [row] } = await client.query('SELECT pg_catalog.pg_backend_pid() AS process');
-    return Number(row.process);
+    const [process] = await call(client, 'SELECT pg_catalog.pg_backend_pid()');
+    return Number(process);
 }
 
 module.exports = { refuseTransactionPooler };

@@ -1,7 +1,10 @@
-// What the tests share. They run against the database of PGHOST, PGPORT, PGUSER and PGDATABASE, with the extension or the portable edition.
+// What the tests share. They run against the database of PGHOST, PGPORT, PGUSER and PGDATABASE,
+// with the extension or the portable edition.
 //
-//     TRANSACTION_POOLER, SESSION_POOLER: ports of a PgBouncer in these modes, with its socket in PGHOST
-//     SERVER_CTL: a command that takes "stop -m immediate" and "start" (the tests of this kind run alone)
+//     TRANSACTION_POOLER, SESSION_POOLER: ports of a PgBouncer in these modes, with its socket in
+//         PGHOST
+//     SERVER_CTL: a command that takes "stop -m immediate" and "start" (the tests of this kind run
+//         alone)
 'use strict';
 
 const net = require('net');
@@ -26,7 +29,8 @@ function makePool(options = {}) {
 // A test that has failed may have left some in use.
 after(async () => {
     holders.forEach((done) => done.resolve());
-    await Promise.race([Promise.all(pools.filter((pool) => !pool.ending).map((pool) => pool.end())), sleep(3000, undefined, { ref: false })]);
+    const ends = pools.filter((pool) => !pool.ending).map((pool) => pool.end());
+    await Promise.race([Promise.all(ends), sleep(3000, undefined, { ref: false })]);
     clients.forEach((client) => client.connection.stream.destroy());
 });
 
@@ -40,7 +44,8 @@ async function value(text, values) {
 }
 
 // The locks that anybody holds, as the server itself knows them.
-const lockCount = () => value(`SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND granted
+const lockCount = () => value(
+    `SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`);
 
 async function waitUntil(what, isSo, ms = 20000) {
@@ -60,7 +65,8 @@ function defer() {
     return { promise, resolve };
 }
 
-// Somebody else, whose application is "other", has something until done(): otherwise('withLock', 'ns', 'name', options).
+// Somebody else, whose application is "other", has something until done(): otherwise('withLock',
+// 'ns', 'name', options).
 const otherwise = (...what) => as('other', ...what);
 
 async function as(application, method, ...args) {
@@ -76,8 +82,9 @@ async function as(application, method, ...args) {
     return { held, done: async () => { done.resolve(); await held; } };
 }
 
-// A network that can be cut: a port of loopback that leads to the server, or to that port of it, with a delay of so many milliseconds each
-// way. After freeze() nothing comes through any more; after refuse() all connections end, and new ones at once.
+// A network that can be cut: a port of loopback that leads to the server, or to that port of it,
+// with a delay of so many milliseconds each way. After freeze() nothing comes through any more;
+// after refuse() all connections end, and new ones at once.
 async function makeNetwork(port = process.env.PGPORT ?? 5432, delay = 0) {
     const sockets = new Set();
     let isFrozen = false, isRefusing = false;
@@ -112,6 +119,10 @@ async function makeNetwork(port = process.env.PGPORT ?? 5432, delay = 0) {
 }
 
 // A test that needs one of the variables above.
-const testWith = (variable, title, body) => test(title, { skip: process.env[variable] ? false : `there is no ${variable}` }, body);
+const testWith = (variable, title, body) => test(
+    title, { skip: process.env[variable] ? false : `there is no ${variable}` }, body);
 
-module.exports = { Advisory, advisory, pool, makePool, makeNetwork, value, lockCount, waitUntil, defer, as, otherwise, sleep, testWith };
+module.exports = {
+    Advisory, advisory, pool, makePool, makeNetwork, value, lockCount, waitUntil, defer, as,
+    otherwise, sleep, testWith,
+};

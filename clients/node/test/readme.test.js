@@ -8,8 +8,10 @@ const { test } = require('node:test');
 const { inspect } = require('node:util');
 const { advisory, pool, as, makePool } = require('./helpers');
 
-const text = readFileSync(path.join(path.dirname(require.resolve('advisory-ext')), 'README.md'), 'utf8');
-const blocks = [...text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(([, language, content]) => ({ language, content }));
+const text = readFileSync(
+    path.join(path.dirname(require.resolve('advisory-ext')), 'README.md'), 'utf8');
+const blocks = [...text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
+    ([, language, content]) => ({ language, content }));
 const programs = blocks.flatMap(({ language, content }, i) => language !== 'js' ? []
     : [{ content, output: blocks[i + 1]?.language === '' ? blocks[i + 1].content : '' }]);
 
@@ -22,12 +24,15 @@ async function run(content) {
     const console = { log: (...what) => lines.push(what.map((one) => typeof one === 'string' ? one
         : one instanceof Error ? `${one.name}: ${one.message}` : inspect(one)).join(' ')) };
     // The Pool that it makes itself ends with the test.
-    const from = (name) => name === 'pg' ? { Pool: function Pool() { return makePool(); } } : require(name);
+    const pg = { Pool: function Pool() { return makePool(); } };
+    const from = (name) => name === 'pg' ? pg : require(name);
     // A program that makes its own says so in its first lines.
     const given = content.includes('const advisory') ? { pool } : { pool, advisory };
-    const names = { ...given, require: from, console, compute: async (step, { signal }) => { made.push([step, signal.aborted]); } };
+    const compute = async (step, { signal }) => { made.push([step, signal.aborted]); };
+    const names = { ...given, require: from, console, compute };
+    const program = new AsyncFunction(...Object.keys(names), content);
     let error;
-    await new AsyncFunction(...Object.keys(names), content)(...Object.values(names)).catch((e) => { error = e; });
+    await program(...Object.values(names)).catch((e) => { error = e; });
     if (error) {
         console.log(error);
         for (const more of ['holder', 'remedy']) {
@@ -38,7 +43,8 @@ async function run(content) {
 }
 
 // Numbers of processes, roles and moments are different each time.
-const normal = (output) => output.replace(/since [\d.: +-]+\./g, 'since a moment.').replace(/(pid: |Process |, )\d+(?=[ ,)]|$)/gm, '$1PID')
+const normal = (output) => output.replace(/since [\d.: +-]+\./g, 'since a moment.')
+    .replace(/(pid: |Process |, )\d+(?=[ ,)]|$)/gm, '$1PID')
     .replace(/role: '\w+'|role "\w+"/g, 'role');
 
 test.before(() => pool.query(`
@@ -76,7 +82,8 @@ test('README.md: the work of withLease', async () => {
 });
 
 test('README.md: the error of a transaction pooler', () => {
-    const source = readFileSync(require.resolve('advisory-ext').replace('index.js', 'lib/pooler.js'), 'utf8');
+    const source = readFileSync(
+        require.resolve('advisory-ext').replace('index.js', 'lib/pooler.js'), 'utf8');
     const [, message] = source.match(/new TransactionPooler\((.*?), names\)/s);
     assert.ok(text.replace(/\s+/g, ' ').includes(new Function(`return ${message}`)()));
 });

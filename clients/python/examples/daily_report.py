@@ -1,6 +1,6 @@
-"""Once a day, on as many machines as you like, also behind PgBouncer in transaction mode: sums up yesterday.
+"""Once a day, on as many machines as you like, also behind PgBouncer: sums up yesterday.
 
-    PGDATABASE=shop python3 daily_report.py         # from cron, every hour: it makes up for a run that failed
+    PGDATABASE=shop python3 daily_report.py     # from cron, every hour: it makes up for failed runs
 
 The claim of the day is in the transaction of the work: if that fails, the day can be claimed again.
 
@@ -21,7 +21,8 @@ REPORT = """
 
 def main():
     with psycopg.connect('', application_name='daily-report') as connection:
-        today = advisory.claim('report', 'daily', '1 day', time_zone='Europe/Berlin', connection=connection)
+        today = advisory.claim(
+            'report', 'daily', '1 day', time_zone='Europe/Berlin', connection=connection)
         if today is None:
             print('skipped: the report of today is made, or is being made')
             return

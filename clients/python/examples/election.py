@@ -1,5 +1,5 @@
-"""An election: of all that run this, one leads, and starts the jobs that are due. If it dies, or loses its network, another one leads as
-soon as its lease is over.
+"""An election: of all that run this, one leads, and starts the jobs that are due. If it dies, or
+loses its network, another one leads as soon as its lease is over.
 
     PGDATABASE=shop python3 election.py ann
 
@@ -17,8 +17,11 @@ def lead(name, lease):
     while not lease.lost.wait(0.2):
         with psycopg.connect('', application_name=f'{name}-work') as connection:
             # Nobody else leads before this transaction ends.
-            connection.execute('SELECT advisory.check_lease(%s, %s, %s)', ['leader', 'scheduler', lease.token])
-            connection.execute('UPDATE job SET started_by = %s WHERE started_by IS NULL AND due_at <= now()', [name])
+            connection.execute(
+                'SELECT advisory.check_lease(%s, %s, %s)', ['leader', 'scheduler', lease.token])
+            connection.execute(
+                'UPDATE job SET started_by = %s WHERE started_by IS NULL AND due_at <= now()',
+                [name])
 
 
 def main(name):

@@ -1,9 +1,11 @@
-"""A file that refuses what a former holder of a lease writes late: a token that is smaller than that of the newest content.
+"""A file that refuses what a former holder of a lease writes late: a token that is smaller than
+that of the newest content.
 
     with advisory.lease('report', 'daily', ttl=30) as lease:
         write('/var/lib/report', lease.token, text)
 
-The directory has a file for each token; that of the greatest is the content. So no lock is needed, and a write is there as a whole or not.
+The directory has a file for each token; that of the greatest is the content. So no lock is needed,
+and a write is there as a whole or not.
 """
 import os
 import sys

@@ -14,8 +14,9 @@ advisory = Advisory(lambda: psycopg.connect('', application_name='exporter'))
 
 
 def export(user):
-    with advisory.lock('export', user) as connection:                # until COMMIT
-        orders = connection.execute('SELECT id, amount FROM orders WHERE user_id = %s ORDER BY id', [user]).fetchall()
+    with advisory.lock('export', user) as connection:       # until COMMIT
+        orders = connection.execute(
+            'SELECT id, amount FROM orders WHERE user_id = %s ORDER BY id', [user]).fetchall()
         connection.execute('UPDATE app_user SET exports = exports + 1 WHERE id = %s', [user])
     return orders
 
@@ -24,8 +25,10 @@ def main(user):
     try:
         for order in export(user):
             print(*order, sep=',')
-    except NotAvailable as error:                                    # to the user: 409 Conflict, or 429 with Retry-After
-        sys.exit(f'an export of user {user} is under way, by {error.holder.application}, process {error.holder.pid}')
+    except NotAvailable as error:       # to the user: 409 Conflict, or 429 with Retry-After
+        holder = error.holder
+        sys.exit(f'an export of user {user} is under way, '
+                 f'by {holder.application}, process {holder.pid}')
 
 
 if __name__ == '__main__':

@@ -1,10 +1,13 @@
 """What the tests have in common.
 
-They connect as PGHOST and the like say, to a database that has the extension or the portable edition, as a superuser. With
-ADVISORY_TEST_DRIVER=psycopg2 they use psycopg2. Some need more, and are skipped without it:
+They connect as PGHOST and the like say, to a database that has the extension or the portable
+edition, as a superuser. With ADVISORY_TEST_DRIVER=psycopg2 they use psycopg2. Some need more, and
+are skipped without it:
 
-ADVISORY_TEST_POOLERS   a JSON object: the connection strings of three PgBouncers, by name (test_pooler.py)
-ADVISORY_TEST_CTL       the beginning of a command, pg_ctl in effect, for a server that can be killed (test_server_killed.py)
+ADVISORY_TEST_POOLERS   a JSON object: the connection strings of three PgBouncers, by name
+                        (test_pooler.py)
+ADVISORY_TEST_CTL       the beginning of a command, pg_ctl in effect, for a server that can be
+                        killed (test_server_killed.py)
 """
 import importlib
 import os
@@ -68,8 +71,10 @@ class Case(unittest.TestCase):
     def waiters(self, application='work'):
         """Their processes."""
         return [pid for pid, in execute(
-            self.look, "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND datname = current_database() "
-            "AND (wait_event_type = 'Lock' OR state = 'active' AND query LIKE 'CALL advisory.await_%%')", application)]
+            self.look, 'SELECT pid FROM pg_stat_activity '
+            'WHERE application_name = %s AND datname = current_database() '
+            "AND (wait_event_type = 'Lock' "
+            "OR state = 'active' AND query LIKE 'CALL advisory.await_%%')", application)]
 
     def in_thread(self, function):
         """Runs it beside the test. Returns a function that waits for what it returns or raises."""
@@ -97,8 +102,10 @@ class Case(unittest.TestCase):
     def program(self, text):
         """Another process that has advisory, connect and more; its output are lines."""
         process = subprocess.Popen(
-            [sys.executable, '-u', '-c', f'from support import *\nadvisory = advisory_ext.Advisory(connect)\n{text}'],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=os.path.dirname(os.path.abspath(__file__)),
+            [sys.executable, '-u', '-c',
+             f'from support import *\nadvisory = advisory_ext.Advisory(connect)\n{text}'],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=os.path.dirname(os.path.abspath(__file__)),
             # Whoever runs the tests in the background lets them ignore Ctrl-C.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
@@ -111,7 +118,9 @@ class Case(unittest.TestCase):
         return process
 
     def interrupt(self, process):
-        """Ctrl-C; after a while once more, as people do, since Python loses one that comes in a destructor. Returns its output."""
+        """Ctrl-C; after a while once more, as people do, since Python loses one that comes in a
+        destructor. Returns its output.
+        """
         process.send_signal(signal.SIGINT)
         try:
             return process.communicate(timeout=PATIENCE / 3)[0]
@@ -121,7 +130,9 @@ class Case(unittest.TestCase):
 
 
 class Proxy:
-    """Passes on what comes for a server, until it is frozen: then the connections stay open, and nothing comes through."""
+    """Passes on what comes for a server, until it is frozen: then the connections stay open, and
+    nothing comes through.
+    """
 
     def __init__(self, host, port):
         self._server = (host, port)

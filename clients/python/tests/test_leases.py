@@ -26,18 +26,21 @@ class Leases(Case):
 
     def row(self, column):
         """Of the lease; None if there is none."""
-        rows = execute(self.look, f'SELECT {column} FROM advisory.leases WHERE namespace = %s', self.namespace)
+        rows = execute(
+            self.look, f'SELECT {column} FROM advisory.leases WHERE namespace = %s', self.namespace)
         return rows[0][0] if rows else None
 
     def sessions(self, application=None):
         return [pid for pid, in execute(
-            self.look, 'SELECT pid FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()',
+            self.look, 'SELECT pid FROM pg_stat_activity '
+            'WHERE application_name = %s AND datname = current_database()',
             application or self.application)]
 
     def behind_proxy(self):
         proxy = Proxy(self.look.info.host, self.look.info.port)
         self.addCleanup(proxy.close)
-        return proxy, Advisory(lambda: connect(host='127.0.0.1', port=proxy.port, application_name=self.application))
+        return proxy, Advisory(
+            lambda: connect(host='127.0.0.1', port=proxy.port, application_name=self.application))
 
     def test_renewed(self):
         with self.lease(ttl=0.9, owner='me') as lease:
@@ -57,7 +60,8 @@ class Leases(Case):
             error = raised.exception
             self.assertEqual((error.namespace, error.name, error.holder[:3], error.remedy),
                              (self.namespace, 'job', (None, None, None), None))
-            self.assertRegex(str(error), '(?s)could not obtain lease .* without waiting\n"me" holds it until ')
+            self.assertRegex(
+                str(error), '(?s)could not obtain lease .* without waiting\n"me" holds it until ')
         self.assertIsNone(self.row('token'))
         wait_until('its sessions are gone', lambda: not self.sessions())
 
@@ -81,14 +85,16 @@ class Leases(Case):
                 self.fail('a lease without a TTL')
         self.assertNotIsInstance(raised.exception, AdvisoryError)
         with self.assertRaises(driver.OperationalError):
-            with Advisory(lambda: connect(port=1)).lease(self.namespace, 'job', ttl=5, timeout=None):
+            with Advisory(lambda: connect(port=1)).lease(
+                    self.namespace, 'job', ttl=5, timeout=None):
                 self.fail('there is no server')
 
     def test_name_in_message(self):
         self.namespace += ' within reach'
         with self.lease():
             for how, limit in (({}, 'without waiting'), ({'timeout': 0.1}, r'within 0\.1 s')):
-                with self.assertRaisesRegex(NotAvailable, rf'\Acould not obtain lease ".* within reach/job" {limit}\n'):
+                with self.assertRaisesRegex(
+                        NotAvailable, rf'\Acould not obtain lease ".* within reach/job" {limit}\n'):
                     with self.lease(**how):
                         self.fail('both have it')
 
@@ -120,12 +126,16 @@ class Leases(Case):
         wait_until('it is closed', lambda: kept.closed)
 
     def test_standby(self):
-        """Who begins at one is at the wrong address, and who waits already goes on until there is a primary."""
+        """Who begins at one is at the wrong address, and who waits already goes on until there is a
+        primary.
+        """
         is_standby = ['on']
         made = []
 
         def make():
-            made.append(connect(application_name=self.application, options=f'-c default_transaction_read_only={is_standby[-1]}'))
+            made.append(connect(
+                application_name=self.application,
+                options=f'-c default_transaction_read_only={is_standby[-1]}'))
             return made[-1]
 
         def take(timeout=None):
@@ -134,11 +144,13 @@ class Leases(Case):
 
         with self.assertRaises(driver.Error) as raised:
             self.in_thread(take)()
-        self.assertIn('25006', (getattr(raised.exception, 'sqlstate', None), getattr(raised.exception, 'pgcode', None)))
+        self.assertIn('25006', (
+            getattr(raised.exception, 'sqlstate', None), getattr(raised.exception, 'pgcode', None)))
         is_standby.append('off')
         with self.lease() as lease:
             waiter = self.in_thread(take)
-            waiting = ('FROM pg_stat_activity WHERE application_name = %s AND state = %s AND datname = current_database() AND query LIKE %s',
+            waiting = ('FROM pg_stat_activity WHERE application_name = %s AND state = %s '
+                       'AND datname = current_database() AND query LIKE %s',
                        self.application, 'active', '%advisory.lease(%')
             wait_until('it waits', lambda: self.ask(f'SELECT count(*) {waiting[0]}', *waiting[1:]))
             is_standby.append('on')
@@ -191,7 +203,8 @@ class Leases(Case):
                 raise KeyError('the work stops')
         self.assertLess(told, 1 + SLACK)
         self.assertIsInstance(raised.exception.__cause__, KeyError)
-        self.assertEqual((raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
+        self.assertEqual(
+            (raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
         with self.assertRaises(LeaseLost) as raised:
             with self.lease(ttl=1) as lease:
                 self.ask('SELECT advisory.break_lease(%s, %s)', self.namespace, 'job')
@@ -226,7 +239,8 @@ class Leases(Case):
             [before] = self.sessions()
             self.ask('SELECT pg_terminate_backend(%s)', before)
             wait_until('it is renewed on another connection',
-                       lambda: self.row('renewals') > 0 and [pid for pid in self.sessions() if pid != before])
+                       lambda: self.row('renewals') > 0
+                       and [pid for pid in self.sessions() if pid != before])
             lease.check()
 
     def test_connection_hangs(self):
@@ -240,7 +254,8 @@ class Leases(Case):
 
     def test_network_is_gone(self):
         proxy, advisory = self.behind_proxy()
-        with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 2 s: the server has not answered'):
+        with self.assertRaisesRegex(
+                LeaseLost, 'no renewal has succeeded for 2 s: the server has not answered'):
             with advisory.lease(self.namespace, 'job', ttl=2) as lease:
                 wait_until('it is renewed', lambda: self.row('renewals') > 0)
                 proxy.freeze(new_ones_too=True)
@@ -249,17 +264,23 @@ class Leases(Case):
                 lost = time.monotonic()
                 remaining = float(self.row('extract(epoch FROM expires_at - clock_timestamp())'))
                 left = time.monotonic()
-        self.assertLess(time.monotonic() - left, 2 / 3 + SLACK, 'leaving takes no longer than one answer may')
-        # Here the clocks are the same: not later than the server, but for the time to ask it, and not much earlier.
+        self.assertLess(
+            time.monotonic() - left, 2 / 3 + SLACK, 'leaving takes no longer than one answer may')
+        # Here the clocks are the same: not later than the server, but for the time to ask it, and
+        # not much earlier.
         self.assertGreater(remaining, -0.2)
         self.assertLess(remaining, SLACK)
         self.assertGreater(lost - frozen, 2 * 2 / 3 - SLACK)
 
     def test_renewal_that_succeeds_late(self):
-        """The TTL counts from before the call: another session has the row, and the renewal waits for that."""
+        """The TTL counts from before the call: another session has the row, and the renewal waits
+        for that.
+        """
         def lock_row():
             execute(self.look, 'BEGIN')
-            execute(self.look, 'SELECT FROM advisory._leases WHERE namespace = %s FOR UPDATE', self.namespace)
+            execute(
+                self.look, 'SELECT FROM advisory._leases WHERE namespace = %s FOR UPDATE',
+                self.namespace)
 
         with self.assertRaises(LeaseLost):
             with self.lease(ttl=3) as lease:
@@ -291,7 +312,9 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
         program.send_signal(signal.SIGSTOP)
         wait_until('it is over', lambda: self.row('state') == 'expired')
         program.send_signal(signal.SIGCONT)
-        self.assertRegex(program.communicate(timeout=PATIENCE)[0], r'\Alease .* is lost: no renewal has succeeded(?s:.*)LeaseLost: .*\n\Z')
+        self.assertRegex(
+            program.communicate(timeout=PATIENCE)[0],
+            r'\Alease .* is lost: no renewal has succeeded(?s:.*)LeaseLost: .*\n\Z')
 
     def test_waits(self):
         def take(timeout):
@@ -307,9 +330,10 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
             [holds] = self.sessions()
             waiter = self.in_thread(lambda: take(None))
             # (Not before that: an error to begin with would come out.)
-            wait_until('it waits', lambda: self.ask('SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = %s '
-                                                    'AND datname = current_database() AND query LIKE %s',
-                                                    self.application, 'active', '%advisory.lease(%'))
+            wait_until('it waits', lambda: self.ask(
+                'SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state = %s '
+                'AND datname = current_database() AND query LIKE %s',
+                self.application, 'active', '%advisory.lease(%'))
             [before] = [pid for pid in self.sessions() if pid != holds]
             self.ask('SELECT pg_terminate_backend(%s)', before)
             wait_until('it waits again, on another connection',
@@ -319,10 +343,12 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
 
     def test_interrupted(self):
         with self.lease():
-            waiter = self.program(f"with advisory.lease({self.namespace!r}, 'job', ttl=300, timeout=None): pass")
+            waiter = self.program(
+                f"with advisory.lease({self.namespace!r}, 'job', ttl=300, timeout=None): pass")
             wait_until('it waits', lambda: self.ask(
-                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'work' AND datname = current_database() "
-                "AND state = 'active' AND position('advisory.lease(' IN query) > 0"))
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'work' "
+                "AND datname = current_database() AND state = 'active' "
+                "AND position('advisory.lease(' IN query) > 0"))
             self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
         with self.lease(timeout=10):
             pass
@@ -334,7 +360,8 @@ with advisory.lease({self.namespace!r}, 'job', ttl=0.9) as lease:
                 super().start()
                 raise KeyboardInterrupt
 
-        with mock.patch('advisory_ext._lease.Thread', Interrupted), self.assertRaises(KeyboardInterrupt):
+        with mock.patch('advisory_ext._lease.Thread', Interrupted), \
+                self.assertRaises(KeyboardInterrupt):
             with self.lease(ttl=0.9):
                 self.fail('it is interrupted before')
         self.assertNotIn('advisory_ext lease', [thread.name for thread in threading.enumerate()])
@@ -355,7 +382,8 @@ with advisory.lease({self.namespace!r}, 'job', ttl=300) as lease:
 
     def test_lock_delay(self):
         with self.lease(ttl=0.5, lock_delay=60):
-            self.assertEqual(self.ask('SELECT count(*) FROM advisory._leases WHERE namespace = %s AND lock_delay = %s',
+            self.assertEqual(self.ask(
+                'SELECT count(*) FROM advisory._leases WHERE namespace = %s AND lock_delay = %s',
                                       self.namespace, '60s'), 1)
 
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from unittest import mock
 
-from support import IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until
+from support import (
+    IS_PSYCOPG3, Case, LockNotAvailable, QueryCanceled, connect, driver, execute, wait_until)
 
 from advisory_ext import Advisory, AdvisoryError, LockLost, NotAvailable
 from advisory_ext._driver import interruptibly
@@ -53,11 +54,16 @@ class Locks(Case):
                         self.fail('both have it')
                 error = raised.exception
                 self.assertEqual((error.namespace, error.name), (self.namespace, "it's"))
-                self.assertEqual(error.holder[:3], (pid, connection.info.user, 'an "odd", holds it in name'))
-                self.assertRegex(error.holder.text, rf'\AProcess {pid} of role ".*, holds it in exclusive mode')
                 self.assertEqual(
-                    str(error), f'could not obtain advisory lock "{self.namespace}/it\'s" without waiting\n{error.holder.text}')
-                self.assertEqual(error.remedy, f"SELECT advisory.terminate_holder('{self.namespace}', 'it''s', {pid}, kind => 'lock')")
+                    error.holder[:3], (pid, connection.info.user, 'an "odd", holds it in name'))
+                self.assertRegex(
+                    error.holder.text, rf'\AProcess {pid} of role ".*, holds it in exclusive mode')
+                self.assertEqual(
+                    str(error), f'could not obtain advisory lock "{self.namespace}/it\'s" '
+                    f'without waiting\n{error.holder.text}')
+                self.assertEqual(
+                    error.remedy, f"SELECT advisory.terminate_holder('{self.namespace}', 'it''s', "
+                    f"{pid}, kind => 'lock')")
                 self.assertIsInstance(error.__cause__, LockNotAvailable)
                 self.assertIsInstance(error, AdvisoryError)
 
@@ -81,7 +87,8 @@ class Locks(Case):
             with self.advisory.lock(self.namespace, 'job'):
                 self.fail('both have it')
         self.assertEqual(raised.exception.holder[:3], (None, None, None))
-        self.assertIn(raised.exception.remedy, (None, f"ROLLBACK PREPARED '{quoted}'"))      # (the portable edition does not know)
+        # (The portable edition does not know.)
+        self.assertIn(raised.exception.remedy, (None, f"ROLLBACK PREPARED '{quoted}'"))
         execute(self.look, f"ROLLBACK PREPARED '{quoted}'")
 
     def test_shared(self):
@@ -125,7 +132,8 @@ class Locks(Case):
         self.assertNotIsInstance(raised.exception, AdvisoryError)
 
     def test_swallowed_error(self):
-        with self.assertRaisesRegex(AdvisoryError, 'a statement of the work has failed: nothing is committed'):
+        with self.assertRaisesRegex(
+                AdvisoryError, 'a statement of the work has failed: nothing is committed'):
             with self.advisory.lock(self.namespace, 'job') as connection:
                 execute(connection, "INSERT INTO note VALUES ('never')")
                 with self.assertRaises(driver.Error):
@@ -155,7 +163,9 @@ class Locks(Case):
             for step in range(3):
                 self.assertTrue(self.is_locked('job'))
                 execute(connection, 'INSERT INTO note VALUES (%s)', str(step))
-                self.assertEqual(self.ask('SELECT state FROM pg_stat_activity WHERE pid = %s', connection.info.backend_pid), 'idle')
+                self.assertEqual(self.ask(
+                    'SELECT state FROM pg_stat_activity WHERE pid = %s',
+                    connection.info.backend_pid), 'idle')
                 self.assertEqual(len(self.notes()), step + 1)
         self.assertFalse(self.is_locked('job'))
 
@@ -164,7 +174,8 @@ class Locks(Case):
             with self.advisory.lock(self.namespace, 'job', scope='session') as connection:
                 execute(connection, 'SELECT pg_advisory_unlock_all()')
         self.assertTrue(connection.closed)
-        with self.assertRaisesRegex(LockLost, 'could not be released at the end of the work') as raised:
+        with self.assertRaisesRegex(
+                LockLost, 'could not be released at the end of the work') as raised:
             with self.advisory.lock(self.namespace, 'job', scope='session') as connection:
                 self.ask('SELECT pg_terminate_backend(%s)', connection.info.backend_pid)
         self.assertIsInstance(raised.exception.__cause__, driver.OperationalError)
@@ -211,12 +222,15 @@ class Locks(Case):
                 with Advisory(lend).lock(self.namespace, 'job'), self.assertRaises(NotAvailable):
                     with self.advisory.lock(self.namespace, 'job'):
                         self.fail('both have it')
-                with Advisory(lend).slot(self.namespace, 'job', 2, scope='session') as (connection, _):
+                held = Advisory(lend).slot(self.namespace, 'job', 2, scope='session')
+                with held as (connection, _):
                     self.assertIs(connection, kept)
                     self.assertTrue(kept.autocommit)
                 self.assertEqual(kept.autocommit, autocommit)
         self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_prepared_statements')[0][0], 0)
-        self.assertEqual(execute(kept, 'SELECT count(*) FROM pg_locks WHERE locktype = %s AND pid = pg_backend_pid()', 'advisory')[0][0], 0)
+        self.assertEqual(execute(
+            kept, 'SELECT count(*) FROM pg_locks WHERE locktype = %s AND pid = pg_backend_pid()',
+            'advisory')[0][0], 0)
 
     def test_connection_in_a_transaction(self):
         """What is done by it could neither be committed at the end, nor release the lock."""
@@ -231,7 +245,8 @@ class Locks(Case):
                 with Advisory(make).lock(self.namespace, 'job', scope=scope):
                     self.fail('nothing would be committed')
             self.assertFalse(self.is_locked('job'))
-        self.assertRaises(driver.ProgrammingError, Advisory(make).claim, self.namespace, 'job', '1 day')
+        self.assertRaises(
+            driver.ProgrammingError, Advisory(make).claim, self.namespace, 'job', '1 day')
         self.assertIsNotNone(self.advisory.claim(self.namespace, 'job', '1 day'))
 
     @unittest.skipUnless(IS_PSYCOPG3, 'rows are dictionaries in psycopg 3 only')
@@ -253,7 +268,9 @@ class Locks(Case):
             with advisory.lock(self.namespace, 'job') as connection:
                 # The pool is used up, and yet the lease has its own connection.
                 with advisory.lease(self.namespace, 'job', ttl=5):
-                    self.assertEqual(self.ask('SELECT count(*) FROM advisory.leases WHERE namespace = %s', self.namespace), 1)
+                    self.assertEqual(self.ask(
+                        'SELECT count(*) FROM advisory.leases WHERE namespace = %s',
+                        self.namespace), 1)
                 execute(connection, "INSERT INTO note VALUES ('committed')")
             with advisory.lock(self.namespace, 'job', scope='session'):
                 self.assertTrue(self.is_locked('job'))
@@ -261,25 +278,32 @@ class Locks(Case):
                 with advisory.lock(self.namespace, 'job', scope='session') as connection:
                     execute(connection, 'SELECT pg_advisory_unlock_all()')
             with pool.connection() as other:
-                self.assertIsNot(other, connection, 'a connection that lost its lock does not come back')
+                self.assertIsNot(
+                    other, connection, 'a connection that lost its lock does not come back')
                 self.assertFalse(other.autocommit)
         self.assertEqual(self.notes(), ['committed'])
 
     def test_slots(self):
         for scope in ('transaction', 'session'):
-            with self.advisory.slot(self.namespace, 'workers', 2, scope=scope) as (connection, one), \
-                    self.advisory.slot(self.namespace, 'workers', 2, scope=scope) as (_, two):
+            first, second = (self.advisory.slot(self.namespace, 'workers', 2, scope=scope)
+                             for _ in range(2))
+            with first as (connection, one), second as (_, two):
                 self.assertEqual((one, two), (1, 2))
                 with self.assertRaises(NotAvailable) as raised:
                     with self.advisory.slot(self.namespace, 'workers', 2):
                         self.fail('there are only two')
-                self.assertEqual(raised.exception.holder[:3], (connection.info.backend_pid, connection.info.user, 'work'))
+                self.assertEqual(raised.exception.holder[:3], (
+                    connection.info.backend_pid, connection.info.user, 'work'))
                 self.assertIn('has slot 1', raised.exception.holder.text)
                 self.assertIn('terminate_holder', raised.exception.remedy)
-            self.assertEqual(self.ask('SELECT count(*) FROM advisory.locks WHERE namespace = %s', self.namespace), 0)
+            self.assertEqual(self.ask(
+                'SELECT count(*) FROM advisory.locks WHERE namespace = %s', self.namespace), 0)
         with self.assertRaises(LockLost):
-            with self.advisory.slot(self.namespace, 'workers', 2, scope='session') as (connection, slot):
-                execute(connection, 'SELECT advisory.release(%s, %s, %s::integer)', self.namespace, 'workers', slot)
+            held = self.advisory.slot(self.namespace, 'workers', 2, scope='session')
+            with held as (connection, slot):
+                execute(
+                    connection, 'SELECT advisory.release(%s, %s, %s::integer)', self.namespace,
+                    'workers', slot)
 
     def test_locked_table(self):
         """The same SQLSTATE, but it is not of a lock of ours."""
@@ -307,14 +331,18 @@ class Locks(Case):
     def test_interrupted(self):
         for scope in ('transaction', 'session'):
             with self.advisory.lock(self.namespace, 'job'):
-                waiter = self.program(f"with advisory.lock({self.namespace!r}, 'job', timeout=None, scope={scope!r}): pass")
+                waiter = self.program(
+                    f"with advisory.lock({self.namespace!r}, 'job', timeout=None, scope={scope!r}):"
+                    ' pass')
                 wait_until('it waits', self.waiters)
                 self.assertRegex(self.interrupt(waiter), r'KeyboardInterrupt\n\Z')
                 wait_until('nobody waits', lambda: not self.waiters())
             self.assertFalse(self.is_locked('job'))
 
     def test_connection_is_lost_in_the_block(self):
-        """And the block does not care: nothing is committed, so the end must not look like a good one."""
+        """And the block does not care: nothing is committed, so the end must not look like a good
+        one.
+        """
         with self.assertRaises(LockLost):
             with self.advisory.lock(self.namespace, 'job') as connection:
                 self.ask('SELECT pg_terminate_backend(%s)', connection.info.backend_pid)
@@ -324,11 +352,13 @@ class Locks(Case):
     def test_pickled(self):
         """As on its way out of a process of a pool."""
         mine = self.advisory.lock(self.namespace, 'job')
-        with mine, self.assertRaises(NotAvailable) as raised, self.advisory.lock(self.namespace, 'job'):
+        with mine, self.assertRaises(NotAvailable) as raised, \
+                self.advisory.lock(self.namespace, 'job'):
             pass
-        copy = pickle.loads(pickle.dumps(raised.exception))
+        error = raised.exception
+        copy = pickle.loads(pickle.dumps(error))
         self.assertEqual((str(copy), copy.holder, copy.remedy, copy.name),
-                         (str(raised.exception), raised.exception.holder, raised.exception.remedy, raised.exception.name))
+                         (str(error), error.holder, error.remedy, error.name))
 
     def test_cancelled_when_it_is_taken(self):
         """Before the answer is sent, which takes longer here."""
@@ -339,29 +369,38 @@ class Locks(Case):
             execute(connection, 'SELECT pg_sleep(60)')
 
         for scope in ('transaction', 'session'):
-            with mock.patch('advisory_ext._advisory.interruptibly', late), self.assertRaises(QueryCanceled):
+            with mock.patch('advisory_ext._advisory.interruptibly', late), \
+                    self.assertRaises(QueryCanceled):
                 with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope=scope):
                     self.fail('it is not known whether it is held')
             wait_until('it is free', lambda: not self.is_locked('job'))
 
     def test_migration(self):
-        """Two replicas build an index under the lock: who waits for the lock is not in the way of the index."""
+        """Two replicas build an index under the lock: who waits for the lock is not in the way of
+        the index.
+        """
         for timeout in (20, None):
             execute(self.look, 'DROP TABLE IF EXISTS migrated')
             execute(self.look, 'CREATE TABLE migrated (id int)')
 
             def migrate():
-                with self.advisory.lock(self.namespace, 'migration', scope='session', timeout=timeout) as connection:
+                held = self.advisory.lock(
+                    self.namespace, 'migration', scope='session', timeout=timeout)
+                with held as connection:
                     time.sleep(0.2)         # the other one waits
-                    execute(connection, 'CREATE INDEX CONCURRENTLY IF NOT EXISTS migrated_id ON migrated (id)')
+                    execute(
+                        connection,
+                        'CREATE INDEX CONCURRENTLY IF NOT EXISTS migrated_id ON migrated (id)')
 
             for replica in [self.in_thread(migrate), self.in_thread(migrate)]:
                 replica()
-            self.assertTrue(self.ask("SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass"))
+            self.assertTrue(self.ask(
+                "SELECT indisvalid FROM pg_index WHERE indexrelid = 'migrated_id'::regclass"))
 
     def test_repeatable_read(self):
         """A session whose transactions are that by default waits, too."""
-        advisory = Advisory(lambda: connect(options=r'-c default_transaction_isolation=repeatable\ read'))
+        advisory = Advisory(
+            lambda: connect(options=r'-c default_transaction_isolation=repeatable\ read'))
 
         def take():
             with advisory.lock(self.namespace, 'job', scope='session', timeout=30):
@@ -380,8 +419,10 @@ class Locks(Case):
             execute(connection, "SET LOCAL datestyle = 'SQL, DMY'")
 
     def test_waits_without_a_snapshot(self):
-        for hold in (lambda **how: self.advisory.lock(self.namespace, 'job', scope='session', **how),
-                     lambda **how: self.advisory.slot(self.namespace, 'job', 1, scope='session', **how)):
+        for call, *arguments in ((self.advisory.lock,), (self.advisory.slot, 1)):
+            def hold(**how):
+                return call(self.namespace, 'job', *arguments, scope='session', **how)
+
             def take():
                 with hold(timeout=None):
                     pass
@@ -389,9 +430,11 @@ class Locks(Case):
             with hold():
                 waiter = self.in_thread(take)
                 wait_until('it waits', lambda: self.ask(
-                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL advisory.await_%%' AND state = 'active' "
+                    'SELECT count(*) FROM pg_stat_activity '
+                    "WHERE query LIKE 'CALL advisory.await_%%' "
                     # The portable edition has one only for as long as it looks.
-                    "AND (backend_xmin IS NULL OR advisory.edition() = 'portable') AND backend_xid IS NULL "
+                    "AND (backend_xmin IS NULL OR advisory.edition() = 'portable') "
+                    "AND backend_xid IS NULL AND state = 'active' "
                     'AND datname = current_database() AND pid <> %s', 0))
             waiter()
 
@@ -399,7 +442,8 @@ class Locks(Case):
         """A connection that is kept does not come back with the lock."""
         kept = connect()
         self.addCleanup(kept.close)
-        with mock.patch('advisory_ext._advisory._release', side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+        with mock.patch('advisory_ext._advisory._release', side_effect=KeyboardInterrupt), \
+                self.assertRaises(KeyboardInterrupt):
             with Advisory(lambda: nullcontext(kept)).lock(self.namespace, 'job', scope='session'):
                 self.assertTrue(self.is_locked('job'))
         wait_until('it is free', lambda: not self.is_locked('job'))
@@ -416,12 +460,16 @@ class Locks(Case):
         self.assertIsNone(claim())
         noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
         self.assertIsNone(claim(window_start=noon), 'an older one')
-        self.assertEqual(self.advisory.claim(self.namespace, 'other', timedelta(days=1), window_start=noon), noon)
-        self.assertEqual(self.advisory.claim(self.namespace, 'text', 86400, window_start='2026-01-01 12:00+02'), noon - timedelta(hours=2))
+        self.assertEqual(self.advisory.claim(
+            self.namespace, 'other', timedelta(days=1), window_start=noon), noon)
+        self.assertEqual(
+            self.advisory.claim(self.namespace, 'text', 86400, window_start='2026-01-01 12:00+02'),
+            noon - timedelta(hours=2))
         for _ in range(2):
             with self.assertRaises(ValueError):     # it has no datetime, and is not claimed
                 self.advisory.claim(self.namespace, 'Caesar', '1 day', window_start='0044-03-15 BC')
-        berlin = self.advisory.claim(self.namespace, 'zone', timedelta(days=1), time_zone='Etc/GMT-5')
+        berlin = self.advisory.claim(
+            self.namespace, 'zone', timedelta(days=1), time_zone='Etc/GMT-5')
         self.assertEqual((berlin.hour, berlin.minute), (19, 0))
         self.assertRaises(TypeError, claim, window_start=datetime(2026, 1, 1))
         self.assertRaises(TypeError, self.advisory.claim, self.namespace, 'job', '1')

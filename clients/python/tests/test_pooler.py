@@ -38,7 +38,8 @@ class Poolers(Case):
                     execute(connection, 'UPDATE counter SET value = %s', value + 1)
                 with advisory.slot(self.namespace, 'slots', 3, timeout=60) as (connection, slot):
                     self.assertIn(slot, (1, 2, 3))
-            return advisory.claim(self.namespace, 'day', '1 day', window_start='2026-01-01 00:00+00')
+            return advisory.claim(
+                self.namespace, 'day', '1 day', window_start='2026-01-01 00:00+00')
 
         claims = [one() for one in [self.in_thread(count_up) for _ in range(8)]]
         self.assertEqual(self.ask('SELECT value FROM counter'), 40)
@@ -55,7 +56,8 @@ class Poolers(Case):
         advisory = self.behind('transaction')
         with advisory.lease(self.namespace, 'job', ttl=0.9) as lease:
             wait_until('it is renewed', lambda: self.ask(
-                'SELECT max(renewals) FROM advisory.leases WHERE namespace = %s', self.namespace) >= 3)
+                'SELECT max(renewals) FROM advisory.leases WHERE namespace = %s',
+                self.namespace) >= 3)
             with self.assertRaises(NotAvailable):
                 with advisory.lease(self.namespace, 'job', ttl=0.9):
                     self.fail('both have it')
@@ -65,12 +67,15 @@ class Poolers(Case):
         for pooler in ('transaction', 'one server', 'in turn'):
             for kind in ('lock', 'slot'):
                 advisory = self.behind(pooler)
-                with self.assertRaisesRegex(TransactionPooler, r'leave scope out .* or use lease\(\)') as raised:
+                with self.assertRaisesRegex(
+                        TransactionPooler, r'leave scope out .* or use lease\(\)') as raised:
                     with (advisory.lock(self.namespace, 'job', scope='session') if kind == 'lock'
                           else advisory.slot(self.namespace, 'job', 2, scope='session')):
                         self.fail(f'a session-level {kind} behind the pooler "{pooler}"')
-                self.assertEqual((raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
-        self.assertEqual(self.ask('SELECT count(*) FROM advisory.locks WHERE namespace = %s', self.namespace), 0)
+                self.assertEqual(
+                    (raised.exception.namespace, raised.exception.name), (self.namespace, 'job'))
+        self.assertEqual(
+            self.ask('SELECT count(*) FROM advisory.locks WHERE namespace = %s', self.namespace), 0)
 
     def test_refused_while_the_pooler_is_busy(self):
         """The second connection waits for a server, as it also does in session mode."""
@@ -84,8 +89,9 @@ class Poolers(Case):
                     other.rollback()
 
         busy = [self.in_thread(keep_busy) for _ in range(2)]
-        wait_until('it is busy', lambda: self.ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'busy' "
-                                                  "AND datname = current_database() AND state = 'active'"))
+        wait_until('it is busy', lambda: self.ask(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'busy' "
+            "AND datname = current_database() AND state = 'active'"))
         with self.assertRaises(TransactionPooler):
             with self.behind('one server').lock(self.namespace, 'job', scope='session'):
                 self.fail('a session-level lock')
@@ -141,7 +147,9 @@ class Poolers(Case):
                     self.fail('a session-level lock')
 
     def test_refused_by_the_server(self):
-        """The error of advisory_ext.session_locks comes through. (The portable edition has no settings.)"""
+        """The error of advisory_ext.session_locks comes through. (The portable edition has no
+        settings.)
+        """
         if self.ask("SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'") == 0:
             return
         advisory = Advisory(lambda: connect(options='-c advisory_ext.session_locks=off'))

@@ -1,4 +1,4 @@
-"""What README.md shows: each block runs after the one before it, and prints what stands below it."""
+"""What README.md shows: each block runs after the one before it, and prints what is below it."""
 import contextlib
 import io
 import os
@@ -14,12 +14,14 @@ README = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'README.
 def blocks():
     """Language, text, and the comment above it."""
     with open(README, encoding='utf-8') as file:
-        return re.findall(r'^(?:<!-- ([^\n]*) -->\n)?```(\w*)\n(.*?)^```$', file.read(), re.M | re.S)
+        return re.findall(
+            r'^(?:<!-- ([^\n]*) -->\n)?```(\w*)\n(.*?)^```$', file.read(), re.M | re.S)
 
 
 def comparable(text):
     text = re.sub(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*\+\d\d', 'TIME', text)
-    return re.sub(r'(?<=rocess )\d+|(?<=invoice:42\', )\d+', 'PID', re.sub(r'role "\w+"', 'role "app"', text))
+    return re.sub(
+        r'(?<=rocess )\d+|(?<=invoice:42\', )\d+', 'PID', re.sub(r'role "\w+"', 'role "app"', text))
 
 
 @unittest.skipUnless(IS_PSYCOPG3, 'README.md uses psycopg 3')
@@ -31,8 +33,10 @@ class Readme(Case):
         printed, compared = '', 0
         for comment, language, text in blocks():
             if language == 'python':
-                self.assertEqual(printed, '', 'the block before it printed more than README.md shows')
-                printed = self.run_block(text.replace('dbname=shop ', ''), variables, is_locked=bool(comment))
+                self.assertEqual(
+                    printed, '', 'the block before it printed more than README.md shows')
+                printed = self.run_block(
+                    text.replace('dbname=shop ', ''), variables, is_locked=bool(comment))
             elif language == '':
                 self.assertEqual(comparable(printed), comparable(text))
                 printed = ''

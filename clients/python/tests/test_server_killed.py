@@ -37,7 +37,8 @@ class ServerKilled(Case):
         self.start()
 
     def sessions(self):
-        return [pid for pid, in execute(self.look, "SELECT pid FROM pg_stat_activity WHERE application_name = 'killed'")]
+        return [pid for pid, in execute(
+            self.look, "SELECT pid FROM pg_stat_activity WHERE application_name = 'killed'")]
 
     def test_locks(self):
         for scope in ('transaction', 'session'):
@@ -78,19 +79,23 @@ class ServerKilled(Case):
         with self.advisory.lease(self.namespace, 'job', ttl=12) as lease:
             waiter = self.in_thread(take)
             wait_until('one has it, one waits', lambda: len(self.sessions()) == 2 and self.ask(
-                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'killed' AND state = 'active'"))
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE application_name = 'killed' AND state = 'active'"))
             time.sleep(0.2)
             self.restart()
             wait_until('one has it, one waits, again', lambda: len(self.sessions()) == 2)
             wait_until('it is renewed', lambda: self.ask(
-                'SELECT max(renewals) FROM advisory.leases WHERE namespace = %s', self.namespace) > 0)
+                'SELECT max(renewals) FROM advisory.leases WHERE namespace = %s',
+                self.namespace) > 0)
             lease.check()
         self.assertGreater(waiter(), lease.token)
 
     def test_lease_is_over(self):
         try:
-            # A busy machine may take so long to say that nobody listens there that it counts as no answer.
-            with self.assertRaisesRegex(LeaseLost, 'no renewal has succeeded for 1.5 s: .*(connect|not answered)'):
+            # A busy machine may take so long to say that nobody listens there that it counts as no
+            # answer.
+            with self.assertRaisesRegex(
+                    LeaseLost, 'no renewal has succeeded for 1.5 s: .*(connect|not answered)'):
                 with self.advisory.lease(self.namespace, 'job', ttl=1.5) as lease:
                     self.kill()
                     killed = time.monotonic()       # no renewal succeeds any more
@@ -101,14 +106,18 @@ class ServerKilled(Case):
         self.assertLess(held, 1.5 + 0.7)
 
     def test_unconfirmed(self):
-        """Somebody cancels the wait for the synchronous standby: a failover could lose such a grant, or such a renewal."""
+        """Somebody cancels the wait for the synchronous standby: a failover could lose such a
+        grant, or such a renewal.
+        """
         def standby(name):
             execute(self.look, f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
             execute(self.look, 'SELECT pg_reload_conf()')
             wait_until('it is so', lambda: self.ask('SHOW synchronous_standby_names') == name)
 
         def cancel():
-            execute(self.look, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            execute(
+                self.look,
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 
         def take():
             with self.advisory.lease(self.namespace, 'job', ttl=3):
@@ -117,7 +126,8 @@ class ServerKilled(Case):
         execute(self.look, 'SET synchronous_commit = local')
         self.addCleanup(standby, '')
         for when in ('grant', 'renewal'):
-            with self.assertRaisesRegex(LeaseLost, 'the grant is not confirmed' if when == 'grant' else 'no renewal has succeeded'):
+            said = 'the grant is not confirmed' if when == 'grant' else 'no renewal has succeeded'
+            with self.assertRaisesRegex(LeaseLost, said):
                 if when == 'grant':
                     standby('nobody')
                     taker = self.in_thread(take)

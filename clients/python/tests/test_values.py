@@ -45,12 +45,14 @@ class Values(unittest.TestCase):
 
     def test_times(self):
         for value, text in {
-                0: '0 ms', 5: '5000 ms', 0.25: '250 ms', 1.1: '1100 ms', timedelta(days=1): '86400000 ms',
+                0: '0 ms', 5: '5000 ms', 0.25: '250 ms', 1.1: '1100 ms',
+                timedelta(days=1): '86400000 ms',
                 timedelta(microseconds=1): '1 ms', '5s': '5s', '1 day': '1 day',
         }.items():
             self.assertEqual(check_time(value, 'timeout'), text)
         for value in ('5000', ' 5 ', '1e3', '', True, None, b'5s'):
-            with self.assertRaisesRegex(TypeError, 'timeout is a timedelta, a number of seconds, or a str with a unit'):
+            with self.assertRaisesRegex(
+                    TypeError, 'timeout is a timedelta, a number of seconds, or a str with a unit'):
                 check_time(value, 'timeout')
         for value in (-1, float('nan'), float('inf'), timedelta(seconds=-1)):
             with self.assertRaises(ValueError):
@@ -63,9 +65,12 @@ class OnServer(Case):
         generator = random.Random(seed)
         alphabet = 'abcXYZ019:/.-_\'"\\$ %{}äßñøЖあ漢字😀🔒𝄞é‍'
         for _ in range(100):
-            names = [''.join(generator.choices(alphabet, k=generator.randint(1, 40))) for _ in range(2)]
-            self.assertEqual(key(*names), self.ask('SELECT advisory.key(%s::text, %s::text)', *names), f'seed {seed}')
-            self.assertEqual(key(names[0]), self.ask('SELECT advisory.key(%s::text)', names[0]), f'seed {seed}')
+            names = [
+                ''.join(generator.choices(alphabet, k=generator.randint(1, 40))) for _ in range(2)]
+            self.assertEqual(key(*names), self.ask(
+                'SELECT advisory.key(%s::text, %s::text)', *names), f'seed {seed}')
+            self.assertEqual(
+                key(names[0]), self.ask('SELECT advisory.key(%s::text)', names[0]), f'seed {seed}')
 
 
 if __name__ == '__main__':

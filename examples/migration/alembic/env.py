@@ -1,10 +1,12 @@
-"""Alembic for deployments that may start at the same time: one migrates, the others wait and then find nothing to do.
+"""Alembic for deployments that may start at the same time: one migrates, the others wait and then
+find nothing to do.
 
     PGDATABASE=shop alembic -c alembic.ini upgrade head
 
-A connection that does nothing else holds the lock for the whole run. It is on autocommit, so it has no open transaction while the migrations
-run. CALL advisory.await_lock() waits without a snapshot, so CREATE INDEX CONCURRENTLY of the other deployment does not wait for it. See "Wait
-without a snapshot" in doc/locks.md.
+A connection that does nothing else holds the lock for the whole run. It is on autocommit, so it has
+no open transaction while the migrations run. CALL advisory.await_lock() waits without a snapshot,
+so CREATE INDEX CONCURRENTLY of the other deployment does not wait for it. See "Wait without a
+snapshot" in doc/locks.md.
 """
 from logging.config import fileConfig
 

@@ -1,11 +1,14 @@
-// node-pg-migrate for deployments that may start at the same time: one migrates, the others wait and then find nothing
-// to do. With its own lock, node-pg-migrate fails if another one runs ("Another migration is already running"). So this program turns that lock
-// off (--no-lock), and holds a lock of its own, on a connection that does nothing else.
+// node-pg-migrate for deployments that may start at the same time: one migrates, the others wait
+// and then find nothing to do. With its own lock, node-pg-migrate fails if another one runs
+// ("Another migration is already running"). So this program turns that lock off (--no-lock), and
+// holds a lock of its own, on a connection that does nothing else.
 //
-//   PGDATABASE=shop npm exec -- node deploy.js    (so that node-pg-migrate is found; or as a script in package.json)
+//   PGDATABASE=shop npm exec -- node deploy.js
 //
-// CALL advisory.await_lock() waits without a snapshot, so CREATE INDEX CONCURRENTLY of the other deployment does not wait for it. See "Wait
-// without a snapshot" in doc/locks.md.
+// (npm exec, so that node-pg-migrate is found; or make it a script in package.json.)
+//
+// CALL advisory.await_lock() waits without a snapshot, so CREATE INDEX CONCURRENTLY of the other
+// deployment does not wait for it. See "Wait without a snapshot" in doc/locks.md.
 //
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 const { spawn } = require('node:child_process');
@@ -14,7 +17,7 @@ const { Client } = require('pg');
 
 async function deploy() {
     const client = new Client(process.env.DATABASE_URL);    // or PGHOST, PGDATABASE, …
-    client.on('error', () => {});                           // a lost connection: unlock, below, fails
+    client.on('error', () => {});           // a lost connection: unlock, below, fails
     await client.connect();
     try {
         await client.query("CALL advisory.await_lock('migration', 'app', '10 min')");

@@ -9,12 +9,16 @@ use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 
-our @EXPORT = qw(examples client_node node_modules python pgbouncer free_port as_user slurp spew);
+our @EXPORT = qw(examples calls client_node node_modules python pgbouncer free_port as_user slurp
+    spew);
 
 my $repository = abs_path(dirname(__FILE__) . '/../../..');
 
 # examples('node/worker.js'): the path of an example.
 sub examples { return "$repository/examples/$_[0]" }
+
+# The list of calls that all drivers make.
+sub calls { return "$repository/test/t/lib/calls.tsv" }
 
 # The same for the package for Node, in which the examples find it as 'advisory-ext'.
 sub client_node { return "$repository/clients/node/$_[0]" }

@@ -6,7 +6,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
 from typing import Any, Callable, ContextManager, Iterator
 
-from ._driver import IDLE, IN_ERROR, LOST, ask, autocommit, borrow, interruptibly, is_pool, sqlstate, status, transaction
+from ._driver import (
+    IDLE, IN_ERROR, LOST, ask, autocommit, borrow, interruptibly, is_pool, sqlstate, status,
+    transaction)
 from ._errors import AdvisoryError, LockLost, raise_if_taken
 from ._lease import Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
@@ -16,21 +18,25 @@ from ._values import NAMES, Name, Time, check_name, check_time, check_timeout, i
 class Advisory:
     """Advisory(pool), or Advisory(connect).
 
-    pool is a psycopg_pool.ConnectionPool. connect is a function that returns a new connection of psycopg 3 or psycopg2, which is closed
-    after use, or a context manager that lends one, such as that of another pool.
+    pool is a psycopg_pool.ConnectionPool. connect is a function that returns a new connection of
+    psycopg 3 or psycopg2, which is closed after use, or a context manager that lends one, such as
+    that of another pool.
     """
 
     def __init__(self, connect: Any):
         if not is_pool(connect) and not callable(connect):
-            raise TypeError('Advisory() needs a ConnectionPool, or a function that returns a connection')
+            raise TypeError(
+                'Advisory() needs a ConnectionPool, or a function that returns a connection')
         self._connect = connect
 
     def lock(self, namespace: Name, name: Name, *, timeout: Time | None = 0, shared: bool = False,
              scope: str = 'transaction') -> ContextManager[Any]:
-        """with advisory.lock('billing', 'invoice:42') as connection: the block has the lock, and the connection that holds it.
+        """with advisory.lock('billing', 'invoice:42') as connection: the block has the lock, and
+        the connection that holds it.
 
-        By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the block changes by this connection is visible
-        when the next one gets the lock. With scope='session', without a transaction.
+        By default in a transaction, whose COMMIT or ROLLBACK releases the lock: what the block
+        changes by this connection is visible when the next one gets the lock. With scope='session',
+        without a transaction.
         """
         mode = '_shared' if shared else ''
         lock = _Lock(_names(namespace, name), f'{_taking(scope)}_lock{mode}({NAMES}, %s::interval)',
@@ -39,25 +45,33 @@ class Advisory:
 
     def slot(self, namespace: Name, name: Name, slots: int, *, timeout: Time | None = 0,
              scope: str = 'transaction') -> ContextManager[tuple[Any, int]]:
-        """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of so many slots, from 1 on."""
+        """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of
+        so many slots, from 1 on.
+        """
         if isinstance(slots, bool) or not isinstance(slots, int):
             raise TypeError(f'slots is an int, not {slots!r}')
-        lock = _Lock(_names(namespace, name), f'{_taking(scope)}_acquire({NAMES}, %s::integer, %s::interval)',
+        lock = _Lock(_names(namespace, name),
+                     f'{_taking(scope)}_acquire({NAMES}, %s::integer, %s::interval)',
                      (slots, check_timeout(timeout)), f'release({NAMES}, %s::integer)')
         return self._hold(lock, scope, lambda connection, slot: (connection, slot))
 
     def lease(self, namespace: Name, name: Name, *, ttl: Time, timeout: Time | None = 0,
               owner: str | None = None, lock_delay: Time = 0) -> ContextManager[Lease]:
-        """with advisory.lease('leader', 'mailer', ttl=30) as lease: for work that takes long, or that is not SQL.
+        """with advisory.lease('leader', 'mailer', ttl=30) as lease: for work that takes long, or
+        that is not SQL.
 
-        A thread renews it, on a connection of its own. Leaving the block raises LeaseLost if it was lost.
+        A thread renews it, on a connection of its own. Leaving the block raises LeaseLost if it was
+        lost.
         """
-        options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner, check_time(lock_delay, 'lock_delay'))
+        options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner,
+                   check_time(lock_delay, 'lock_delay'))
         return hold_lease(Keeper(self._connect, _names(namespace, name), options))
 
-    def claim(self, namespace: Name, name: Name, every: Time, *, window_start: datetime | str | None = None,
-              time_zone: str | None = None, connection: Any = None) -> datetime | None:
-        """Claims the present window of time, such as this day: when it begins, in UTC; or None if it is claimed already.
+    def claim(self, namespace: Name, name: Name, every: Time, *,
+              window_start: datetime | str | None = None, time_zone: str | None = None,
+              connection: Any = None) -> datetime | None:
+        """Claims the present window of time, such as this day: when it begins, in UTC; or None if
+        it is claimed already.
 
         With connection, in its transaction: if that rolls back, the window can be claimed again.
         """
@@ -69,7 +83,7 @@ class Advisory:
             [began] = ask(its, in_seconds(claimed), values)
             return None if began is None else datetime.fromtimestamp(began, timezone.utc)
 
-    # ---- Both ways of holding --------------------------------------------------------------------------------------
+    # ---- Both ways of holding --------------------------------------------------------------------
 
     @contextmanager
     def _hold(self, lock: _Lock, scope: str, lent: Callable[[Any, Any], Any]) -> Iterator[Any]:
@@ -89,7 +103,8 @@ class Advisory:
             yield connection
 
 
-# A lock or a semaphore: the calls that take and release it. Its names come first in their arguments.
+# A lock or a semaphore: the calls that take and release it. Its names come first in their
+# arguments.
 _Lock = namedtuple('_Lock', 'names take values release')
 
 
@@ -99,8 +114,8 @@ def _in_transaction(lent: Any, lock: _Lock) -> Iterator[Any]:
     yield value
     if status(lent) == IN_ERROR:
         raise AdvisoryError('a statement of the work has failed: nothing is committed', *lock.names)
-    # After a COMMIT, or COMMIT AND CHAIN, there may be another transaction already. One whose connection is lost would end without an
-    # error, and without a commit.
+    # After a COMMIT, or COMMIT AND CHAIN, there may be another transaction already. One whose
+    # connection is lost would end without an error, and without a commit.
     if status(lent) in {IDLE, LOST} or ask(lent, NOW) != (at,):
         raise LockLost('the transaction that held the lock has ended before the work', *lock.names)
 
@@ -117,7 +132,8 @@ def _in_session(connection: Any, lock: _Lock) -> Iterator[Any]:
     _release(connection, lock, value)
 
 
-NOW = 'extract(epoch FROM pg_catalog.now())::text'      # of the present transaction; in every time zone the same
+# Of the present transaction; in every time zone the same.
+NOW = 'extract(epoch FROM pg_catalog.now())::text'
 
 
 def _take(connection: Any, lock: _Lock) -> tuple:
@@ -125,25 +141,31 @@ def _take(connection: Any, lock: _Lock) -> tuple:
     in_session = lock.take.startswith('await_')
     try:
         if not in_session:
-            return interruptibly(connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
+            return interruptibly(
+                connection, f'advisory.{lock.take}, {NOW}', lock.names + lock.values)
         try:
-            slot = interruptibly(connection, f'advisory.{lock.take}', lock.names + lock.values, 'CALL')
+            slot = interruptibly(
+                connection, f'advisory.{lock.take}', lock.names + lock.values, 'CALL')
         except Exception as error:
             # Where transactions are REPEATABLE READ by default, nothing but a function can wait.
             if sqlstate(error) != '25001':
                 raise
-            slot = interruptibly(connection, f'advisory.{lock.take.replace("await_", "")}', lock.names + lock.values)
+            slot = interruptibly(
+                connection, f'advisory.{lock.take.replace("await_", "")}', lock.names + lock.values)
         return (slot or (True,))[0], None
     except Exception as error:
         raise_if_taken(error)
-        # A cancel, or a time limit, may come between the lock and its answer. A transaction would end with the error.
+        # A cancel, or a time limit, may come between the lock and its answer. A transaction would
+        # end with the error.
         if in_session:
             connection.close()
         raise
 
 
 def _release(connection: Any, lock: _Lock, value: Any) -> None:
-    """If the work has left a transaction open, it ends before the lock is free. If in doubt the session ends."""
+    """If the work has left a transaction open, it ends before the lock is free. If in doubt the
+    session ends.
+    """
     was_open = status(connection) != IDLE
     try:
         if was_open:
@@ -153,7 +175,9 @@ def _release(connection: Any, lock: _Lock, value: Any) -> None:
         [was_held] = ask(connection, f'advisory.{lock.release}', lock.names + slot)
     except Exception as error:
         connection.close()
-        raise LockLost(f'the lock could not be released at the end of the work: {error}'.rstrip(), *lock.names) from error
+        raise LockLost(
+            f'the lock could not be released at the end of the work: {error}'.rstrip(),
+            *lock.names) from error
     if not was_held:
         connection.close()
         raise LockLost('the lock was no longer held at the end of the work', *lock.names)
@@ -168,8 +192,8 @@ def _names(*names: Name) -> tuple:
 def _taking(scope: str) -> str:
     """How the routine begins that takes a lock or slot.
 
-    In session scope a procedure, which waits without a snapshot: a function would be in the way of what the work of its holder may be,
-    such as CREATE INDEX CONCURRENTLY.
+    In session scope a procedure, which waits without a snapshot: a function would be in the way of
+    what the work of its holder may be, such as CREATE INDEX CONCURRENTLY.
     """
     if scope not in ('transaction', 'session'):
         raise ValueError(f"scope is 'transaction' or 'session', not {scope!r}")

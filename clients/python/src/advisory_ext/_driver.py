@@ -16,9 +16,11 @@ def is_psycopg3(connection: Any) -> bool:
 
 
 def ask(connection: Any, expression: str, values: tuple = (), verb: str = 'SELECT') -> Any:
-    """The one row of a SELECT or CALL, as a tuple, whatever the connection's own cursors make of rows; () if it has none.
+    """The one row of a SELECT or CALL, as a tuple, whatever the connection's own cursors make of
+    rows; () if it has none.
 
-    psycopg 3 would give a name to a statement that it sends often, which old poolers could not carry.
+    psycopg 3 would give a name to a statement that it sends often, which old poolers could not
+    carry.
     """
     if is_psycopg3(connection):
         from psycopg import Cursor, rows
@@ -32,7 +34,9 @@ def ask(connection: Any, expression: str, values: tuple = (), verb: str = 'SELEC
 
 
 def interruptibly(connection: Any, *question: Any) -> Any:
-    """The same for what may take long. psycopg2 would not let Ctrl-C or a handler of a signal through, until it has its answer."""
+    """The same for what may take long. psycopg2 would not let Ctrl-C or a handler of a signal
+    through, until it has its answer.
+    """
     if is_psycopg3(connection):
         return ask(connection, *question)
     answer: Future = Future()
@@ -48,7 +52,8 @@ def interruptibly(connection: Any, *question: Any) -> Any:
         thread.start()
         return answer.result()
     except BaseException:
-        # Ctrl-C: the server would go on, and the rollback wait for it. A cancel that comes before the statement is lost.
+        # Ctrl-C: the server would go on, and the rollback wait for it. A cancel that comes before
+        # the statement is lost.
         give_up = monotonic() + 10
         while thread.is_alive() and not answer.done() and monotonic() < give_up:
             with suppress(Exception):
@@ -67,13 +72,17 @@ def sqlstate(error: BaseException) -> str | None:
 
 @contextmanager
 def transaction(connection: Any) -> Iterator[None]:
-    """Commits, or rolls back after an error. Fails on a connection that is in a transaction already."""
+    """Commits, or rolls back after an error. Fails on a connection that is in a transaction
+    already.
+    """
     if is_psycopg3(connection):
-        # In a transaction, its transaction() would be a savepoint, which commits nothing. autocommit cannot be set there.
+        # In a transaction, its transaction() would be a savepoint, which commits nothing.
+        # autocommit cannot be set there.
         with autocommit(connection, True), connection.transaction():
             yield
         return
-    # The connection's own context would hide an error of a connection that is broken by that of the rollback.
+    # The connection's own context would hide an error of a connection that is broken by that of the
+    # rollback.
     with autocommit(connection, False):
         try:
             yield
@@ -97,7 +106,9 @@ def autocommit(connection: Any, value: bool) -> Iterator[None]:
 
 @contextmanager
 def collect_warnings(connection: Any) -> Iterator[list]:
-    """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose severity is in the server's language.)"""
+    """A list to which the server's warnings are appended. (psycopg2 has notices among them, whose
+    severity is in the server's language.)
+    """
     warnings: list = []
 
     def collect(diag: Any) -> None:
@@ -112,7 +123,7 @@ def collect_warnings(connection: Any) -> Iterator[list]:
     connection.remove_notice_handler(collect)
 
 
-# ---- Connections ---------------------------------------------------------------------------------------------------
+# ---- Connections ---------------------------------------------------------------------------------
 
 def is_pool(connect: Any) -> bool:
     """Of psycopg_pool, which need not be installed."""
@@ -128,7 +139,8 @@ def borrow(connect: Any) -> Iterator[Any]:
         try:
             yield connection
         except BaseException as error:
-            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this session have it.
+            # Ctrl-C, at whatever moment: the server must not go on waiting for a lock, nor this
+            # session have it.
             if not isinstance(error, Exception):
                 if status(connection) == ACTIVE:
                     connection.cancel()
@@ -137,7 +149,9 @@ def borrow(connect: Any) -> Iterator[Any]:
 
 
 def open_own(connect: Any) -> ContextManager[Any]:
-    """A connection beside those of the pool: with a pool that is used up, we would wait for those who wait for us."""
+    """A connection beside those of the pool: with a pool that is used up, we would wait for those
+    who wait for us.
+    """
     if not is_pool(connect):
         return borrow(connect)
     conninfo, kwargs = (it() if callable(it) else it for it in (connect.conninfo, connect.kwargs))

@@ -21,9 +21,10 @@ TAKE = (f"token, {in_seconds('expires_at')} FROM advisory.lease({NAMES}, "
 class Lease:
     """What the work gets to see of its lease.
 
-    token is greater than those of all earlier holders: whatever is written outside the database is to compare it. expires_at is when the
-    server would let others have it, unless it is renewed once more. lost is set when the lease is lost, or not renewed for too long, and
-    at the end of the block: sleep by lost.wait(seconds).
+    token is greater than those of all earlier holders: whatever is written outside the database is
+    to compare it. expires_at is when the server would let others have it, unless it is renewed once
+    more. lost is set when the lease is lost, or not renewed for too long, and at the end of the
+    block: sleep by lost.wait(seconds).
     """
 
     token: int
@@ -31,12 +32,16 @@ class Lease:
     lost: Event
 
     def check(self) -> None:
-        """Raises LeaseLost if it is lost, and after the block. Unlike the event, it also knows at once when the process was stopped."""
+        """Raises LeaseLost if it is lost, and after the block. Unlike the event, it also knows at
+        once when the process was stopped.
+        """
 
 
 @contextmanager
 def hold_lease(keeper: Keeper) -> Iterator[Lease]:
-    """The block has the lease. If it was lost, LeaseLost is raised at the end, whatever the block raised, which is its cause."""
+    """The block has the lease. If it was lost, LeaseLost is raised at the end, whatever the block
+    raised, which is its cause.
+    """
     try:
         keeper.take()
         try:
@@ -59,11 +64,13 @@ def hold_lease(keeper: Keeper) -> Iterator[Lease]:
 class Keeper(Lease):
     """Takes, renews and ends a lease, all on a connection of its own.
 
-    The lease is renewed after a third of its TTL. If that fails it is tried again, on a new connection, until the TTL is over. The TTL
-    counts from before the last call was sent that succeeded, so that we never believe in the lease for longer than the server does.
+    The lease is renewed after a third of its TTL. If that fails it is tried again, on a new
+    connection, until the TTL is over. The TTL counts from before the last call was sent that
+    succeeded, so that we never believe in the lease for longer than the server does.
     """
 
-    loss, _failure, _due = '', '', 0.0      # why it is lost; why the last renewal failed; when the next one is due
+    # Why it is lost; why the last renewal failed; when the next one is due.
+    loss, _failure, _due = '', '', 0.0
 
     def __init__(self, connect: Any, names: tuple, options: tuple):
         self.lost = Event()
@@ -84,13 +91,17 @@ class Keeper(Lease):
             raise self.error()
 
     def error(self) -> LeaseLost:
-        return LeaseLost(f'lease "{"/".join(self._names)}" is lost: {self.loss or "its block has ended"}', *self._names)
+        return LeaseLost(
+            f'lease "{"/".join(self._names)}" is lost: {self.loss or "its block has ended"}',
+            *self._names)
 
     def take(self) -> None:
-        """Waits in several short calls: of the TTL of one that waited for long, little could be left when it returns.
+        """Waits in several short calls: of the TTL of one that waited for long, little could be
+        left when it returns.
 
-        So it also goes on when the connection is lost meanwhile, or the server restarts or fails over. But if the server cannot be
-        reached to begin with, or is a standby, the error comes out.
+        So it also goes on when the connection is lost meanwhile, or the server restarts or fails
+        over. But if the server cannot be reached to begin with, or is a standby, the error comes
+        out.
         """
         ttl, timeout, owner, lock_delay = self._options
         (self._ttl, seconds), *_ = self._ask(
@@ -112,12 +123,15 @@ class Keeper(Lease):
                 time.sleep(0 if is_taken(error) else min(1, self._ttl / 30))
         self.token, expires_at = answer.row
         self._held(answer, expires_at)
-        # The server answers so if the wait for its standby was cancelled: then a failover could give the lease to somebody else.
+        # The server answers so if the wait for its standby was cancelled: then a failover could
+        # give the lease to somebody else.
         if answer.warnings:
             self._lose(f'the grant is not confirmed: {answer.warnings[0]}')
 
     def end(self) -> None:
-        """Never fails, so that it does not hide an error of the work: if the server does not answer, the lease ends with its TTL."""
+        """Never fails, so that it does not hide an error of the work: if the server does not
+        answer, the lease ends with its TTL.
+        """
         self.is_lost()                      # as of now, not of when the server has answered
         self._done.set()
         self.lost.set()                     # for threads of the work that go on
@@ -134,7 +148,9 @@ class Keeper(Lease):
                 return
 
     def _keep(self) -> None:
-        """The thread. It waits for nothing that could keep it from noticing in time that the TTL is over."""
+        """The thread. It waits for nothing that could keep it from noticing in time that the TTL is
+        over.
+        """
         while not self._done.wait(max(0.0, self._due - now())) and not self.is_lost():
             try:
                 self._renew()
@@ -144,7 +160,8 @@ class Keeper(Lease):
 
     def _renew(self) -> None:
         answer = self._ask(min(PATIENCE, self._ttl / 3, self._until - now()),
-                           in_seconds(f'advisory.renew_lease({NAMES}, %s::bigint)'), *self._names, self.token)
+                           in_seconds(f'advisory.renew_lease({NAMES}, %s::bigint)'),
+                           *self._names, self.token)
         if answer.row == (None,):
             self._lose('it was ended, or somebody else has it')
         elif answer.warnings:

@@ -1,4 +1,6 @@
-"""A connection that keeps nobody waiting, beside that of the work: for leases, and to find out a pooler."""
+"""A connection that keeps nobody waiting, beside that of the work: for leases, and to find out a
+pooler.
+"""
 from __future__ import annotations
 
 import re
@@ -16,17 +18,23 @@ from ._errors import AdvisoryError, TransactionPooler
 
 
 def now() -> float:
-    """Seconds of the monotonic clock: where there is one, of that which goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, 'CLOCK_BOOTTIME') else time.monotonic()
+    """Seconds of the monotonic clock: where there is one, of that which goes on while the machine
+    sleeps.
+    """
+    if hasattr(time, 'CLOCK_BOOTTIME'):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 Answer = namedtuple('Answer', 'row sent_at warnings')
 
 
 class Line:
-    """A connection of its own with a thread of its own, so that no answer is awaited for longer than one wants to.
+    """A connection of its own with a thread of its own, so that no answer is awaited for longer
+    than one wants to.
 
-    The drivers cannot limit that: a server that is frozen, or a network that is gone, keeps a thread in the middle of a call.
+    The drivers cannot limit that: a server that is frozen, or a network that is gone, keeps a
+    thread in the middle of a call.
     """
 
     def __init__(self, connect: Any):
@@ -43,7 +51,9 @@ class Line:
         return answer
 
     def get(self, answer: Future, seconds: float) -> Answer:
-        """After an error of the connection, or if no answer comes in time, close the line, and open another one."""
+        """After an error of the connection, or if no answer comes in time, close the line, and open
+        another one.
+        """
         try:
             return answer.result(max(0.0, seconds))
         except FutureTimeout:
@@ -51,7 +61,8 @@ class Line:
                 return answer.result()
             raise AdvisoryError(f'the server has not answered for {seconds:.3g} s') from None
         finally:
-            answer.cancel()     # a connection that is open at last must not ask what nobody wants to know any more
+            # A connection that is open at last must not ask what nobody wants to know any more.
+            answer.cancel()
 
     def close(self, is_broken: bool = False) -> None:
         """Never waits for long. What hangs on the network then fails, and its thread ends."""
@@ -63,7 +74,9 @@ class Line:
             self._thread.join(1)
 
     def cancel(self) -> None:
-        """What the server is at: it would go on, and have taken what nobody wants any more. Does not wait for that."""
+        """What the server is at: it would go on, and have taken what nobody wants any more. Does
+        not wait for that.
+        """
         if self.connection:
             Thread(target=self.connection.cancel, name='advisory_ext cancel', daemon=True).start()
 
@@ -80,7 +93,8 @@ class Line:
                         warnings.clear()
                         sent_at = now()
                         try:
-                            answer.set_result(Answer(ask(connection, *asked), sent_at, list(warnings)))
+                            answer.set_result(
+                                Answer(ask(connection, *asked), sent_at, list(warnings)))
                         except BaseException as error:
                             answer.set_exception(error)
                     question = self._questions.get()
@@ -92,7 +106,9 @@ class Line:
 
 
 def is_of_connection(error: BaseException) -> re.Match[str] | None:
-    """Of the network, or of a server that ends, starts, has no connection left, or is a standby now."""
+    """Of the network, or of a server that ends, starts, has no connection left, or is a standby
+    now.
+    """
     # psycopg2 has DatabaseError itself, too.
     what = sqlstate(error) or ' '.join(kind.__name__ for kind in type(error).__mro__)
     return re.search('^(08|53|57P|25006|DatabaseE)|(Advisory|OS|Operational|Interface)Error', what)
@@ -107,11 +123,13 @@ PROCESS = 'pg_catalog.pg_backend_pid()'
 
 
 def refuse_transaction_pooler(connect: Any, connection: Any, namespace: str, name: str) -> None:
-    """Refuses session-level locks behind a pooler in transaction mode: there the next transaction may run in another session.
+    """Refuses session-level locks behind a pooler in transaction mode: there the next transaction
+    may run in another session.
 
-    Whoever talks to the server itself pays one statement. The server tells each client the number of its process; a pooler invents that.
-    If the two differ there is a pooler, but it may be in session mode. Then it is in transaction mode if two connections that are both
-    open share a process, or if one of them has two. Each is asked when it has no transaction.
+    Whoever talks to the server itself pays one statement. The server tells each client the number
+    of its process; a pooler invents that. If the two differ there is a pooler, but it may be in
+    session mode. Then it is in transaction mode if two connections that are both open share a
+    process, or if one of them has two. Each is asked when it has no transaction.
     """
     mine = {ask(connection, PROCESS)}
     if (connection.info.backend_pid,) not in mine and _is_shared(connect, connection, mine):
@@ -128,7 +146,8 @@ def _is_shared(connect: Any, connection: Any, mine: set) -> bool:
             is_open = wait([theirs], PATIENCE) and other.connection     # as of before we ask
             # Twice, as a pooler that hands out its servers in turn could keep in step with us.
             mine |= {ask(connection, PROCESS)} | {ask(connection, PROCESS)}
-            # In transaction mode those who wait for a server get it in turn: who has asked before us is served before us.
+            # In transaction mode those who wait for a server get it in turn: who has asked before
+            # us is served before us.
             if len(mine) == 1 and is_open and wait([theirs], PATIENCE / 4).not_done:
                 return False
             # If the other one cannot connect, nothing is proven, and its error comes out.

@@ -15,7 +15,8 @@ Time = Union[timedelta, float, str]     # a number is in seconds
 def key(*names: Name) -> int:
     """The key of a name, as advisory.key() computes it on the server.
 
-    key('billing', 'invoice:42'), or key('nightly') for a name without a namespace: the first eight bytes of SHA-256.
+    key('billing', 'invoice:42'), or key('nightly') for a name without a namespace: the first eight
+    bytes of SHA-256.
     """
     if len(names) not in (1, 2):
         raise TypeError('key() takes a namespace and a name, or only a name')
@@ -38,12 +39,15 @@ def check_name(name: Name) -> str:
     if not isinstance(name, str):
         raise TypeError(f'a namespace or a name is a str, an int or a UUID, not {name!r}')
     if not name or '\0' in name or re.search('[\ud800-\udfff]', name):
-        raise ValueError(f'a name is not empty, without zero characters or lone surrogates: {name!r}')
+        raise ValueError(
+            f'a name is not empty, without zero characters or lone surrogates: {name!r}')
     return name
 
 
 def check_time(value: Time, what: str) -> str:
-    """A time as PostgreSQL reads it. A string has a unit, because PostgreSQL takes '5000' for seconds, and others for milliseconds."""
+    """A time as PostgreSQL reads it. A string has a unit, because PostgreSQL takes '5000' for
+    seconds, and others for milliseconds.
+    """
     if isinstance(value, str) and not re.fullmatch(r'[\s\d.eE+-]*', value):
         return value
     if isinstance(value, bool) or not isinstance(value, (timedelta, int, float)):

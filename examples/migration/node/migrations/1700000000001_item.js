@@ -1,5 +1,8 @@
 exports.up = (pgm) => {
-    pgm.createTable('item', { id: { type: 'bigint', primaryKey: true }, name: { type: 'text', notNull: true } });
+    pgm.createTable('item', {
+        id: { type: 'bigint', primaryKey: true },
+        name: { type: 'text', notNull: true },
+    });
 };
 
 exports.down = (pgm) => {

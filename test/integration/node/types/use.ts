@@ -1,4 +1,5 @@
-// Calls of clients/node as its types allow them, and some that they refuse. client_node.t compiles this.
+// Calls of clients/node as its types allow them, and some that they refuse. client_node.t compiles
+// this.
 import { Pool, PoolClient } from 'pg';
 import { Advisory, AdvisoryError, LeaseLost, NotAvailable, key } from 'advisory-ext';
 
@@ -6,12 +7,17 @@ const advisory = new Advisory(new Pool());
 const own: bigint = key('a', 'b');
 
 async function main(): Promise<void> {
-    const paid: number = await advisory.withLock('a', 1, { timeout: '5s', shared: true }, async (client) => {
+    const paid: number = await advisory.withLock('a', 1, {
+        timeout: '5s', shared: true,
+    }, async (client) => {
         const { rows } = await client.query<{ n: number }>('SELECT 1 AS n');
         return rows[0].n;
     });
-    const slot: number = await advisory.withSlot('a', 'b', 3, async (client: PoolClient, slot) => slot);
-    const token: bigint = await advisory.withLease('a', 'b', { ttl: 1000, timeout: null }, (lease, signal) => {
+    const slot: number = await advisory.withSlot(
+        'a', 'b', 3, async (client: PoolClient, slot) => slot);
+    const token: bigint = await advisory.withLease('a', 'b', {
+        ttl: 1000, timeout: null,
+    }, (lease, signal) => {
         signal.throwIfAborted();
         lease.check();
         return lease.token;
