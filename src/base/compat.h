@@ -292,23 +292,25 @@ waiters_of(LOCK *lock) noexcept
 }
 
 /*
- * Insert into a table of lib/simplehash.h that outlives the statement, with the table's own insert
- * function.  May ereport (out of memory), and then the table stays as it was.  Before 17 such an
- * error left a table that could not grow with its old memory and its new size.
+ * Make room for one more element in a table of lib/simplehash.h that outlives the statement, with
+ * the table's own grow function.  The next insert raises no error then, if SH_GROW_MAX_DIB and
+ * SH_GROW_MAX_MOVE are infinite.  May ereport (out of memory), and then the table stays as it was.
+ * Before 17 such an error left a table that could not grow with its old memory and its new size.
  */
-template <typename Table, typename Element, typename Key>
-inline Element *
-simplehash_insert(Table *table, Element *(*insert)(Table *, Key, bool *), Key key, bool *found)
+template <typename Table, typename Size>
+inline void
+simplehash_make_room(Table *table, void (*grow)(Table *, Size))
 {
+	if (table->members < table->grow_threshold)
+		return;
 #if PG_VERSION_NUM >= 170000
-	return insert(table, key, found);
+	grow(table, table->size * 2);
 #else
 	const Table before = *table;
-	Element    *volatile element = nullptr;
 
 	PG_TRY();
 	{
-		element = insert(table, key, found);
+		grow(table, table->size * 2);
 	}
 	PG_CATCH();
 	{
@@ -316,7 +318,6 @@ simplehash_insert(Table *table, Element *(*insert)(Table *, Key, bool *), Key ke
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return element;
 #endif
 }
 

@@ -29,11 +29,10 @@ static constexpr int MIN_COMPARED_HOLDS = 64;
 namespace
 {
 
-/* The place of a hold in the hash table. */
+/* The place of a hold in the hash table.  A key that is there is the first member of its hold. */
 struct HoldPlace
 {
-	HoldKey		key;
-	Hold	   *hold;
+	const HoldKey *key;
 	uint32		hash;
 	char		status;
 };
@@ -56,12 +55,14 @@ same_hold(const HoldKey &a, const HoldKey &b) noexcept
 
 #define SH_PREFIX held
 #define SH_ELEMENT_TYPE HoldPlace
-#define SH_KEY_TYPE HoldKey
+#define SH_KEY_TYPE const HoldKey *
 #define SH_KEY key
-#define SH_HASH_KEY(table, wanted) hash_of_hold(wanted)
-#define SH_EQUAL(table, a, b) same_hold(a, b)
+#define SH_HASH_KEY(table, wanted) hash_of_hold(*(wanted))
+#define SH_EQUAL(table, a, b) same_hold(*(a), *(b))
 #define SH_STORE_HASH
 #define SH_GET_HASH(table, place) (place)->hash
+#define SH_GROW_MAX_DIB INT_MAX	/* it grows in get_memory() only */
+#define SH_GROW_MAX_MOVE INT_MAX
 #define SH_SCOPE static inline
 #define SH_DECLARE
 #define SH_DEFINE
@@ -130,6 +131,23 @@ sort_by_level(Hold *hold) noexcept
 	dlist_insert_after(node, &hold->node);
 }
 
+/* ---- The hash table ---- */
+
+static Hold *
+hold_of(const HoldKey *key) noexcept
+{
+	return reinterpret_cast<Hold *>(const_cast<HoldKey *>(key));
+}
+
+/* There is room, and no hold with this key yet. */
+static void
+add_to_table(const HoldKey *key) noexcept
+{
+	bool		found;
+
+	held_insert(held, key, &found);
+}
+
 /* ---- Preparing ---- */
 
 static void
@@ -143,16 +161,26 @@ free_memory() noexcept
 	compare_at = MIN_COMPARED_HOLDS;
 }
 
+/* For one more hold.  May ereport (out of memory). */
 static void
-get_memory()
+get_more_memory()
 {
 	if (held_context == nullptr)
 		held_context = AllocSetContextCreate(TopMemoryContext, "advisory_ext holds",
 											 ALLOCSET_DEFAULT_SIZES);
 	if (held == nullptr)
 		held = held_create(held_context, MIN_COMPARED_HOLDS, nullptr);
+	compat::simplehash_make_room(held, held_grow);
 	if (spare == nullptr)
 		spare = static_cast<Hold *>(MemoryContextAlloc(held_context, sizeof(Hold)));
+}
+
+static inline void
+get_memory()
+{
+	/* A spare one is in the memory of the table. */
+	if (spare == nullptr || held->members >= held->grow_threshold)
+		get_more_memory();
 }
 
 static void
@@ -174,7 +202,8 @@ void
 held_prepare()
 {
 	hear_about_end_of_session();
-	log_ended_holds();
+	if (held_has_any(HoldState::to_log))
+		log_ended_holds();
 	idle_holder_check();
 	if (held_count() == 0 && most_holds > KEPT_HOLDS)
 		free_memory();
@@ -206,8 +235,8 @@ held_find(const LOCKTAG &tag, Mode mode, Scope scope, const CachedName *name) no
 		return name->hold;
 	if (held_count() == 0)
 		return nullptr;
-	place = held_lookup(held, key);
-	return place != nullptr ? place->hold : nullptr;
+	place = held_lookup(held, &key);
+	return place != nullptr ? hold_of(place->key) : nullptr;
 }
 
 static void
@@ -310,13 +339,12 @@ make_hold(const HoldKey &key, CachedName *name, int slots)
 {
 	LOCALLOCK  *local = local_lock(key.tag, key.mode);
 	Hold	   *hold;
-	bool		found;
 
 	get_memory();
-	compat::simplehash_insert(held, held_insert, key, &found)->hold = spare;
 	hold = spare;
 	spare = nullptr;
 	*hold = Hold{key, HoldState::session, local, name, GetCurrentTimestamp()};
+	add_to_table(&hold->key);
 	name->uses++;
 	if (key.scope == Scope::transaction)
 		begin_in_transaction(hold);
@@ -358,7 +386,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	Hold	   *hold = held_find(tag, mode, scope, name);
 	TimestampTz now;
 
-	/* What was granted now is no longer lost. */
+	/* What was granted now is no longer lost; an earlier hold can be. */
 	if (hold != nullptr)
 		hold = keep_count(hold, Min(hold->count, count_of(hold) - 1), hold->count_by_name,
 						  HoldEnd::lost);
@@ -440,7 +468,7 @@ void
 end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept
 {
 	dlist_delete(&hold->node);
-	held_delete(held, hold->key);
+	held_delete(held, &hold->key);
 	forget_at_name(hold);
 	withdraw_hold(hold->place);
 	if (hold->twin != nullptr)
@@ -517,15 +545,12 @@ lock_give_up(const LockRequest &request, int slot)
 
 /* A session-level hold becomes one of the transaction, which has none of this lock and mode yet. */
 static void
-change_scope(Hold *hold)
+change_scope(Hold *hold) noexcept
 {
-	HoldKey		key = {hold->key.tag, hold->key.mode, Scope::transaction};
-	bool		found;
-
-	compat::simplehash_insert(held, held_insert, key, &found)->hold = hold;
-	held_delete(held, hold->key);
+	held_delete(held, &hold->key);
+	hold->key.scope = Scope::transaction;
+	add_to_table(&hold->key);
 	dlist_delete(&hold->node);
-	hold->key = key;
 	begin_in_transaction(hold);
 	publish_scope(hold->place, Scope::transaction);
 }

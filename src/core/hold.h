@@ -70,7 +70,7 @@ struct Hold
 };
 
 /*
- * The holds in one state, from the first on; with &dlist_node::prev from the last one back. 
+ * The holds in one state, from the first on; with &dlist_node::prev from the last one back.
  * A loop may end the present one.
  */
 compat::ObjectsOnList<Hold, dlist_node> holds_in(HoldState state,

@@ -71,8 +71,10 @@ idle_holder_check()
 	StringInfoData names;
 	int			count = 0;
 
+	if (setting::idle_holder_timeout <= 0)
+		return;
 	/* A process has few timers, so one that does not need this one does not register it. */
-	if (timer == MAX_TIMEOUTS && setting::idle_holder_timeout > 0 && MyBackendType == B_BACKEND)
+	if (timer == MAX_TIMEOUTS && MyBackendType == B_BACKEND)
 		timer = RegisterTimeout(USER_TIMEOUT, []() {
 			is_expired = true;
 			stir_if_idle();

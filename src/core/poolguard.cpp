@@ -26,13 +26,11 @@ static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 static int64 until_look = 0;
 
 void
-check_pool_limit(const LockName &name, const LockRequest *request)
+check_pool(const LockName &name, const LockRequest *request, int wanted)
 {
 	int			limit = setting::pool_limit;
-	int			wanted = request != nullptr ? request->wanted : 1;
 
-	if (held_count() + lease_locks_taken + wanted - 1 <= max_locks_per_xact || limit == 0 ||
-		(until_look -= wanted) >= 0)
+	if (limit == 0 || (until_look -= wanted) >= 0)
 		return;
 
 	PoolState	pool = read_pool();

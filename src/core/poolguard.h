@@ -4,12 +4,18 @@
  */
 #pragma once
 
-#include "core/request.h"
+#include "core/held.h"
 
 namespace advisory
 {
 
 struct PoolState;
+
+/* How many locks of leases this transaction holds; too many if it has given some back. */
+inline int	lease_locks_taken = 0;
+
+/* The rest of check_pool_limit(). */
+void		check_pool(const LockName &name, const LockRequest *request, int wanted);
 
 /*
  * lock_take() and lease_take() ask the guard first; the latter without a request.  Who has a lease
@@ -21,12 +27,16 @@ struct PoolState;
  * holds fewer locks this costs one comparison.  May ereport for other reasons, too (out of memory,
  * cancellation).
  */
-void		check_pool_limit(const LockName &name, const LockRequest *request = nullptr);
+inline void
+check_pool_limit(const LockName &name, const LockRequest *request = nullptr)
+{
+	int			wanted = request != nullptr ? request->wanted : 1;
+
+	if (held_count() + lease_locks_taken + wanted - 1 > max_locks_per_xact)
+		check_pool(name, request, wanted);
+}
 
 /* How many further locks the guard lets this session take, as full as the table is now. */
 int64		pool_limit_room(const PoolState &pool);
-
-/* How many locks of leases this transaction holds; too many if it has given some back. */
-inline int	lease_locks_taken = 0;
 
 }								/* namespace advisory */

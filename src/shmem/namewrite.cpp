@@ -228,6 +228,8 @@ is_within_share() noexcept
 	int64		most = setting::max_names * INT64CONST(3) / 4;
 	int64		room = most - before;
 
+	if (room <= 0)
+		return false;
 	allow(before + MODEST);
 	if (pg_atomic_read_u32(&name_table->allowed) <= most)
 		return true;
