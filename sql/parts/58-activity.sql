@@ -245,13 +245,13 @@ COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null
 COMMENT ON COLUMN advisory.activity.blocked_by IS
     'up to three holders, and +N for others; 0: a prepared transaction';
 
+-- exact_lock is a text for remedies, which no other lock has; lock is one for people.
 CREATE FUNCTION advisory_internal.blockers()
     RETURNS TABLE (
         pid integer,
         gid text,
         role text,
         application_name text,
-        other_database text,
         state text,
         since timestamptz,
         before_lock text,
@@ -260,15 +260,10 @@ CREATE FUNCTION advisory_internal.blockers()
         high integer,
         low integer,
         objsubid integer,
+        exact_lock text,
         waiters integer,
         longest_wait interval,
-        kind text,
-        namespace text,
-        name text,
-        slot integer,
-        key bigint,
-        key1 integer,
-        key2 integer,
+        remedy text,
         transaction xid,
         backend_type text,
         client_addr inet,
@@ -283,44 +278,19 @@ CREATE VIEW advisory.blockers AS
            advisory_internal.cut(
                CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
-                    ELSE coalesce(role, l.owner)
+                    ELSE role
                END, 60) AS who,
-           coalesce(b.state, l.state) AS state,
-           date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           advisory_internal.cut(whole.lock, 90) AS lock,
+           b.state,
+           date_trunc('second', coalesce(b.since, p.prepared)) AS since,
+           advisory_internal.cut(
+               concat(before_lock, advisory_internal.unnamed(
+                   objsubid, high, low,
+                   (advisory_internal.known_as(datid, objsubid, high, low, own, exact,
+                                               is_start))[1],
+                   is_label), after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           -- Each statement ends what is shown here, or nothing, and calls nothing that an owner of
-           -- the database may have put before pg_catalog.  None can name a prepared
-           -- transaction whose identifier is shown with special characters replaced.
-           CASE WHEN pid_to_cancel IS NOT NULL
-                -- The program of the holder waits for that waiter, and goes on under the lock.
-                THEN format('SELECT advisory.cancel_waiter(%s, %L);', pid_to_cancel, whole.lock)
-                WHEN kind = 'semaphore'
-                     AND b.key IN (SELECT s.key FROM advisory.semaphores AS s WHERE slots_disagree)
-                -- Whoever has the slot may be right.
-                THEN format('SELECT pid, granted, slots FROM advisory.locks '
-                            'WHERE key OPERATOR(pg_catalog.=) %s; '
-                            '-- they give different numbers of slots', b.key)
-                WHEN b.gid IS NOT NULL
-                THEN 'ROLLBACK PREPARED ' || quote_literal(CASE p.gid WHEN b.gid THEN p.gid END)
-                    || ';'
-                    || coalesce(' -- in database ' || quote_ident(other_database), '')
-                WHEN b.pid IS NULL AND is_named
-                THEN format('SELECT advisory.break_lease(%L, %L, ', b.namespace, b.name)
-                    || l.token || ');'
-                -- These end the session only if it still holds the lock, or a slot.  Long names
-                -- would not fit on a line.
-                WHEN kind IN ('lock', 'semaphore') AND is_named
-                     AND octet_length(b.namespace || b.name) <= 50
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L);',
-                            b.namespace, b.name, b.pid, kind)
-                WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
-                THEN format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L);', b.key,
-                            b.pid, kind)
-                WHEN b.pid IS NOT NULL
-                THEN format('SELECT advisory.terminate_blocker(%s, %L);', b.pid, whole.lock)
-           END AS remedy,
+           remedy,
            backend_type, client_addr,
            advisory_internal.cut(left(advisory_internal.printable(ltrim(regexp_replace(
                query, E'[ \\t\\n\\r\\v\\f]+', ' ', 'g'))), 1000), 90) AS query
@@ -328,17 +298,7 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-    CROSS JOIN LATERAL (SELECT concat(before_lock, advisory_internal.unnamed(
-        objsubid, high, low,
-        (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
-        is_label), after_lock)) AS whole (lock)
-    CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL
-                                    THEN advisory.key(b.namespace, b.name) = b.key
-                               END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.transaction = b.transaction
-    LEFT JOIN LATERAL advisory_internal.lease_rows(true, CASE
-        WHEN b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' THEN b.key END) AS l
-        ON l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
 COMMENT ON VIEW advisory.blockers IS
     'what others wait for in the end, and the statement that ends it';
@@ -362,17 +322,13 @@ COMMENT ON COLUMN advisory.blockers.client_addr IS
 COMMENT ON COLUMN advisory.blockers.query IS
     'query on one line, cut; hidden without the privilege to see it';
 
--- What the view cuts off depends on the encoding of the client, the remedy does not.
 CREATE FUNCTION advisory.terminate_blocker(pid integer, lock text)
     RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
     SELECT coalesce(pg_terminate_backend((
-        SELECT b.pid FROM advisory.blockers AS b
-        WHERE b.pid = terminate_blocker.pid
-            AND (b.lock = terminate_blocker.lock
-                 OR b.remedy = format('SELECT advisory.terminate_blocker(%s, %L);',
-                                      terminate_blocker.pid, terminate_blocker.lock)))), false);
+        SELECT b.pid FROM advisory_internal.blockers() AS b
+        WHERE b.pid = terminate_blocker.pid AND b.exact_lock = terminate_blocker.lock)), false);
 END;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
@@ -382,9 +338,8 @@ CREATE FUNCTION advisory.cancel_waiter(pid integer, lock text)
     LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
     SELECT coalesce(pg_cancel_backend((
-        SELECT cancel_waiter.pid FROM advisory.blockers AS b
-        WHERE b.remedy = format('SELECT advisory.cancel_waiter(%s, %L);', cancel_waiter.pid,
-                                cancel_waiter.lock)
+        SELECT cancel_waiter.pid FROM advisory_internal.blockers() AS b
+        WHERE b.pid_to_cancel = cancel_waiter.pid AND b.exact_lock = cancel_waiter.lock
         LIMIT 1)), false);
 END;
 COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS

@@ -4,6 +4,7 @@
  */
 #include "base/pg.h"
 
+#include "base/remedy.h"
 #include "core/namecache.h"
 #include "views/visiblename.h"
 
@@ -50,12 +51,19 @@ quoted(const char *label)
 }
 
 char *
-VisibleNames::text_of(const LockEntry &entry)
+VisibleNames::text_of(const LockEntry &entry, char **exact)
 {
 	VisibleName name = of(entry);
+	DecodedTag	tag = decode_tag(entry.tag);
 
+	if (exact != nullptr)
+	{
+		*exact = name.ns != nullptr ? exact_name(name.with_key(tag.key)) : nullptr;
+		if (*exact == nullptr)
+			*exact = key_text(tag);
+	}
 	if (name.is_hidden)
-		return psprintf(INT64_FORMAT, decode_tag(entry.tag).key.value);
+		return key_text(tag);
 	if (name.name == nullptr)
 		return nullptr;
 	return name.ns != nullptr ? join_name(name.ns, name.name) : quoted(name.name);

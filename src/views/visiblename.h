@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/lockname.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
 #include "shmem/nametable.h"
@@ -29,6 +30,13 @@ struct VisibleName
 	const char *ns;
 	const char *name;
 	bool		is_hidden;
+
+	/* As the name of the lock with this key, which need not be its name (LockName). */
+	LockName	with_key(Key key) const noexcept
+	{
+		return LockName{key, ns != nullptr ? std::string_view(ns) : std::string_view(),
+			name != nullptr ? std::string_view(name) : std::string_view()};
+	}
 };
 
 /*
@@ -44,9 +52,10 @@ public:
 	/*
 	 * The name of an entry's lock as one text, palloc'd: billing/invoice:42; a label of the session
 	 * in double quotes, so that it cannot be mistaken for a name; the key if the name is hidden.
-	 * Null if it has none: then SQL makes the text, by the known uses of the key.
+	 * Null if it has none: then SQL makes the text, by the known uses of the key.  *exact: a text
+	 * that no other lock of the database has, the name or the key.
 	 */
-	char	   *text_of(const LockEntry &entry);
+	char	   *text_of(const LockEntry &entry, char **exact = nullptr);
 
 	HoldReader	holds;
 
