@@ -34,7 +34,7 @@ static constexpr Oid LOCK_COLUMNS[] = {
 	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
 	INT4ARRAYOID,
 	/* gid to wanted: finish() */
-	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
+	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, INT4OID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -43,7 +43,6 @@ static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 struct WantedColumns
 {
 	bool		name;			/* namespace and name */
-	bool		text;			/* lock: the same in one text; null if unknown */
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
@@ -69,7 +68,7 @@ public:
 	Row			begin(const LockEntry &entry);
 
 	/*
-	 * Add the columns mode to lock, for the entry for which begin() was called last.
+	 * Add the columns mode to wanted, for the entry for which begin() was called last.
 	 * advisory.holders() has those up to slots.
 	 */
 	void		finish(Row *row, const LockEntry &entry);
@@ -166,7 +165,6 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
 	add_tag_columns(*row, &entry.tag);
-	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 	row->add(Int32GetDatum(entry.wanted), entry.wanted == 0);
 }
 
@@ -177,7 +175,7 @@ show_holders(Key key, ReturnSetInfo *result)
 
 	find_all_blockers(&entries);
 
-	LockRows	rows(entries, WantedColumns{false, false, true});
+	LockRows	rows(entries, WantedColumns{false, true});
 
 	show_each(entries.count, [&](int i) {
 		const LockEntry &entry = entries.entries[i];
@@ -258,7 +256,7 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 	clauses = extract_actual_clauses(clauses, false);
 	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
-	wanted = list_make3_int(uses("namespace") || uses("name"), uses("lock"),
+	wanted = list_make2_int(uses("namespace") || uses("name"),
 							uses("scope") || uses("acquired_at") || uses("held") || uses("slots"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr,
 							outer_plan);
@@ -299,8 +297,7 @@ read_rows(ForeignScanState *scan)
 	find_all_blockers(&entries);
 	rows = new (palloc(sizeof(LockRows)))
 		LockRows(entries,
-				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0,
-							   lthird_int(wanted) != 0});
+				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0});
 	MemoryContextSwitchTo(old_context);
 	return rows;
 }
