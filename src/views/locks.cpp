@@ -71,7 +71,16 @@ public:
 	 * Add the columns mode to wanted, for the entry for which begin() was called last.
 	 * advisory.holders() has those up to slots.
 	 */
-	void		finish(Row *row, const LockEntry &entry);
+	void		finish(Row *row, const LockEntry &entry, const KnownHold &hold);
+
+	/* What is published of an entry's hold; all 0 if no column needs it. */
+	KnownHold	hold_of(const LockEntry &entry)
+	{
+		return wanted.name || wanted.hold ? names.holds.find(entry) : KnownHold{};
+	}
+
+	/* The Datum of one of the texts of the program, which is made once. */
+	Datum		word(const char *text);
 
 	LockEntries entries;
 	WantedColumns wanted;
@@ -86,7 +95,35 @@ private:
 	Datum		gid = Datum(0);
 	Datum		query = Datum(0);
 	const LockEntry *last = nullptr;
+
+	static constexpr int MAX_WORDS = 16;
+
+	MemoryContext context = CurrentMemoryContext;
+	const char *words[MAX_WORDS];
+	Datum		word_datums[MAX_WORDS];
+	int			word_count = 0;
 };
+
+Datum
+LockRows::word(const char *text)
+{
+	MemoryContext old_context;
+
+	if (text == nullptr)
+		return Datum(0);
+	for (int i = 0; i < word_count; i++)
+	{
+		if (words[i] == text)
+			return word_datums[i];
+	}
+	if (word_count == MAX_WORDS)
+		return raw_text_datum(text);
+	old_context = MemoryContextSwitchTo(context);
+	words[word_count] = text;
+	word_datums[word_count++] = raw_text_datum(text);
+	MemoryContextSwitchTo(old_context);
+	return word_datums[word_count - 1];
+}
 
 Row
 LockRows::begin(const LockEntry &entry)
@@ -138,13 +175,12 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 }
 
 void
-LockRows::finish(Row *row, const LockEntry &entry)
+LockRows::finish(Row *row, const LockEntry &entry, const KnownHold &hold)
 {
-	KnownHold	hold = wanted.hold ? names.holds.find(entry) : KnownHold{};
 	int			slots = entry.granted ? hold.hold.slots : entry.slots;
 
-	row->add_text(lockmode_name(entry.tag, entry.lockmode));
-	row->add_text(wanted.hold ? scope_of(entry, hold) : nullptr);
+	row->add_reference(word(lockmode_name(entry.tag, entry.lockmode)));
+	row->add_reference(wanted.hold ? word(scope_of(entry, hold)) : Datum(0));
 	row->add_bool(!entry.is_waiting());
 	row->add_time(entry.wait_start);
 	row->add_age(entry.wait_start, now);
@@ -184,7 +220,7 @@ show_holders(Key key, ReturnSetInfo *result)
 
 		row.add_text(kind_name(tag.kind));
 		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-		rows.finish(&row, entry);
+		rows.finish(&row, entry, rows.hold_of(entry));
 		row.put(result);
 	});
 }
@@ -316,11 +352,14 @@ next_row(ForeignScanState *scan)
 	if (rows->next < rows->entries.count)
 	{
 		const LockEntry &entry = rows->entries.entries[rows->next++];
+		DecodedTag	tag = decode_tag(entry.tag);
+		KnownHold	hold = rows->hold_of(entry);
 		Row			row = rows->begin(entry);
 
-		add_name_columns(row, decode_tag(entry.tag),
-						 rows->wanted.name ? rows->names.of(entry) : VisibleName{});
-		rows->finish(&row, entry);
+		add_name_columns(row, tag, rows->wanted.name
+						 ? rows->names.of(entry, tag, hold.hold) : VisibleName{},
+						 rows->word(kind_name(tag.kind)));
+		rows->finish(&row, entry, hold);
 		Assert(row.count == LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
@@ -418,9 +457,11 @@ show_leaks(ReturnSetInfo *result)
 		if (reason == nullptr)
 			return;
 
+		DecodedTag	tag = decode_tag(entry.tag);
 		Row			row = rows.begin(entry);
 
-		add_name_columns(row, decode_tag(entry.tag), rows.names.of(entry));
+		add_name_columns(row, tag, rows.names.of(entry, tag, hold.hold),
+						 rows.word(kind_name(tag.kind)));
 		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(hold.hold.acquired_at);
 		row.add_age(hold.hold.acquired_at, rows.now);

@@ -12,18 +12,16 @@ namespace advisory
 {
 
 VisibleName
-VisibleNames::of(const LockEntry &entry)
+VisibleNames::of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
 	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
-	UsedName	used;
+	UsedName	used = hold.used;
 	PublishedWait wait;
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	used = holds.find(entry).hold.used;
 	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
 		used = wait.used;
 	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
@@ -70,11 +68,11 @@ VisibleNames::text_of(const LockEntry &entry, char **exact)
 }
 
 void
-add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
+add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum kind)
 {
 	bool		is_key = has_key(tag.kind);
 
-	row.add_text(kind_name(tag.kind));
+	row.add_reference(kind);
 	row.add_text(name.ns);
 	row.add_text(name.name);
 	row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);

@@ -47,7 +47,13 @@ class VisibleNames
 {
 public:
 	/* The name of the lock that an entry holds or waits for; palloc'd. */
-	VisibleName of(const LockEntry &entry);
+	VisibleName of(const LockEntry &entry)
+	{
+		return of(entry, decode_tag(entry.tag), holds.find(entry).hold);
+	}
+
+	/* The same where the caller has these already; hold is all 0 if the entry has none. */
+	VisibleName of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold);
 
 	/*
 	 * The name of an entry's lock as one text, palloc'd: billing/invoice:42; a label of the session
@@ -64,10 +70,11 @@ private:
 };
 
 /*
- * Add columns that identify the lock of a row: kind, namespace, name, slot, key, key1 and key2; or
- * for SQL datid, high, low and objsubid, null for no tag.  May ereport (out of memory).
+ * Add columns that identify the lock of a row: kind, which is a text's Datum, namespace, name, slot,
+ * key, key1 and key2; or for SQL datid, high, low and objsubid, null for no tag.  May ereport (out
+ * of memory).
  */
-void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
+void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum kind);
 void		add_tag_columns(Row &row, const LOCKTAG *tag);
 
 }								/* namespace advisory */

@@ -313,7 +313,7 @@ struct Blocker
 	VisibleSession session;		/* all 0 for a lease */
 	const LeaseRow *lease;		/* null if it is none, or if the current user may not see it */
 	Line		lock;
-	int			pid_to_cancel;	/* of a waiter that is to be cancelled instead; 0 if there is none */
+	int			pid_to_cancel;	/* of a waiter, if that is to be cancelled instead; else 0 */
 
 	/* The session's database; that of a prepared transaction. */
 	Oid			database() const noexcept
