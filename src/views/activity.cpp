@@ -14,7 +14,6 @@
 #include "base/pg.h"
 
 #include "base/encoding.h"
-#include "base/errors.h"
 #include "base/remedy.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
@@ -23,6 +22,7 @@
 #include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
 #include "views/linewidth.h"
+#include "views/unnamed.h"
 #include "views/visiblename.h"
 
 namespace advisory
@@ -702,80 +702,6 @@ Activity::add_leases()
 
 /* ---- Texts of locks without a name ---- */
 
-/* The locks (LOCKTAG *) that advisory._unnamed_texts is asked for. */
-static const List *asked_locks = NIL;
-
-/* The rows for that view. */
-static void
-show_unnamed_locks(ReturnSetInfo *result)
-{
-	show_each(list_length(asked_locks), [&](int i) {
-		DecodedTag	tag = decode_tag(*static_cast<LOCKTAG *>(list_nth(asked_locks, i)));
-		Row			row;
-
-		row.add(ObjectIdGetDatum(tag.database));
-		row.add_int32(tag.objsubid);
-		row.add_int32(tag.key1);
-		row.add_int32(tag.key2);
-		row.put(result);
-	});
-}
-
-/* Read the view; the texts (char *) are in the current memory context. */
-static List *
-read_unnamed_texts()
-{
-	static SPIPlanPtr plan = nullptr;
-	MemoryContext context = CurrentMemoryContext;
-	List	   *texts = NIL;
-
-	SPI_connect();
-	if (plan == nullptr)
-	{
-		SPIPlanPtr	prepared =
-			SPI_prepare("SELECT text FROM advisory._unnamed_texts ORDER BY number", 0, nullptr);
-
-		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-			elog(ERROR, "could not prepare a query on _unnamed_texts");
-		plan = prepared;
-	}
-	if (SPI_execute_plan(plan, nullptr, nullptr, true, 0) != SPI_OK_SELECT ||
-		SPI_processed != static_cast<uint64>(list_length(asked_locks)))
-		elog(ERROR, "could not read _unnamed_texts");
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		char	   *text = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-
-		texts = lappend(texts, pstrdup(text));
-		MemoryContextSwitchTo(old_context);
-	}
-	SPI_finish();
-	return texts;
-}
-
-/*
- * The texts of locks without a name (char *) by their known uses, in this order; NIL if the
- * server's lock table is full.
- */
-static List *
-texts_of_unnamed(const List *tags)
-{
-	List	   *texts = NIL;
-
-	asked_locks = tags;
-	PG_TRY();
-	{
-		unless_lock_table_is_full([&]() { texts = read_unnamed_texts(); });
-	}
-	PG_FINALLY();
-	{
-		asked_locks = NIL;
-	}
-	PG_END_TRY();
-	return texts;
-}
-
 /* Complete the texts of these lines. */
 static void
 name_unnamed(const List *lines)
@@ -946,6 +872,5 @@ show_activity(ReturnSetInfo *result)
 }
 
 ADVISORY_SQL_FUNCTION(advisory_activity, rows_function<show_activity>);
-ADVISORY_SQL_FUNCTION(advisory_unnamed_locks, rows_function<show_unnamed_locks>);
 
 }								/* namespace advisory */
