@@ -353,8 +353,9 @@ END;
 COMMENT ON FUNCTION advisory_internal.unnamed(integer, integer, integer, text, boolean) IS
     'lock without a name as text';
 
--- The same for the locks that activity() is about to show, in their order.  That asks for them by
--- this view, whose plan it keeps, because to make the plan takes longer than all the rest.
+-- The same for the locks that activity(), blockers() and wait_tree() are about to show, in their
+-- order.  They ask by this view, and keep its plan, because to make that takes longer than all the
+-- rest.
 CREATE FUNCTION advisory_internal.unnamed_locks()
     RETURNS TABLE (datid oid, objsubid integer, high integer, low integer)
     AS 'MODULE_PATHNAME', 'advisory_unnamed_locks'
@@ -373,4 +374,4 @@ CREATE VIEW advisory._unnamed_texts AS
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
 COMMENT ON VIEW advisory._unnamed_texts IS
-    'texts of locks without names, for advisory.activity';
+    'texts of locks without names, for activity, blockers and wait_tree()';

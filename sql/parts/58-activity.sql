@@ -54,12 +54,7 @@ CREATE FUNCTION advisory_internal.blockers()
         application_name text,
         state text,
         since timestamptz,
-        before_lock text,
-        after_lock text,
-        datid oid,
-        high integer,
-        low integer,
-        objsubid integer,
+        lock text,
         exact_lock text,
         waiters integer,
         longest_wait interval,
@@ -82,12 +77,7 @@ CREATE VIEW advisory.blockers AS
                END, 60) AS who,
            b.state,
            date_trunc('second', coalesce(b.since, p.prepared)) AS since,
-           advisory_internal.cut(
-               concat(before_lock, advisory_internal.unnamed(
-                   objsubid, high, low,
-                   (advisory_internal.known_as(datid, objsubid, high, low, own, exact,
-                                               is_start))[1],
-                   is_label), after_lock), 90) AS lock,
+           advisory_internal.cut(lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            remedy,
@@ -95,9 +85,6 @@ CREATE VIEW advisory.blockers AS
            advisory_internal.cut(left(advisory_internal.printable(ltrim(regexp_replace(
                query, E'[ \\t\\n\\r\\v\\f]+', ' ', 'g'))), 1000), 90) AS query
     FROM advisory_internal.blockers() AS b
-    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
-    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
-    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.transaction = b.transaction
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
 COMMENT ON VIEW advisory.blockers IS

@@ -200,7 +200,7 @@ LockRows::finish(Row *row, const LockEntry &entry, const KnownHold &hold)
 	row->add_reference(query);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
-	add_tag_columns(*row, &entry.tag);
+	add_tag_columns(*row, decode_tag(entry.tag));
 	row->add(Int32GetDatum(entry.wanted), entry.wanted == 0);
 }
 
@@ -468,7 +468,7 @@ show_leaks(ReturnSetInfo *result)
 		row.add_text(hold.acquirer != nullptr ? role_name(hold.acquirer->role) : nullptr);
 		row.add_text(hold.acquirer != nullptr ? hold.acquirer->application : nullptr);
 		row.add_text(reason);
-		add_tag_columns(row, &entry.tag);
+		add_tag_columns(row, tag);
 		row.add(Int64GetDatum(hold.transactions), hold.acquirer == nullptr);
 		row.put(result);
 	});

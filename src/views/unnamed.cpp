@@ -3,7 +3,8 @@
  *		The texts of locks without a name.
  *
  * What a key is known for is a matter of SQL (45-known-keys.sql): labels in a table, and lists.  To
- * plan a query on that takes milliseconds, so the plan is kept for the session.
+ * plan a query on that takes milliseconds, so the plan is kept for the session.  The view is found
+ * by its name, with the rights of the current user, so it is in a schema that everybody may use.
  */
 #include "base/pg.h"
 

@@ -82,14 +82,12 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum
 }
 
 void
-add_tag_columns(Row &row, const LOCKTAG *tag)
+add_tag_columns(Row &row, const DecodedTag &tag)
 {
-	DecodedTag	decoded = tag != nullptr ? decode_tag(*tag) : DecodedTag{};
-
-	row.add(ObjectIdGetDatum(decoded.database), tag == nullptr);
-	row.add(Int32GetDatum(decoded.key1), tag == nullptr);
-	row.add(Int32GetDatum(decoded.key2), tag == nullptr);
-	row.add(Int32GetDatum(decoded.objsubid), tag == nullptr);
+	row.add(ObjectIdGetDatum(tag.database));
+	row.add_int32(tag.key1);
+	row.add_int32(tag.key2);
+	row.add_int32(tag.objsubid);
 }
 
 }								/* namespace advisory */

@@ -70,11 +70,10 @@ private:
 };
 
 /*
- * Add columns that identify the lock of a row: kind, which is a text's Datum, namespace, name, slot,
- * key, key1 and key2; or for SQL datid, high, low and objsubid, null for no tag.  May ereport (out
- * of memory).
+ * Add columns that identify the lock of a row: kind, which is the Datum of a text, namespace, name,
+ * slot, key, key1 and key2; or for SQL datid, high, low and objsubid.  May ereport (out of memory).
  */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum kind);
-void		add_tag_columns(Row &row, const LOCKTAG *tag);
+void		add_tag_columns(Row &row, const DecodedTag &tag);
 
 }								/* namespace advisory */

@@ -10,6 +10,7 @@
 #include "server/backends.h"
 #include "shmem/slotlocks.h"
 #include "views/slotsums.h"
+#include "views/unnamed.h"
 #include "views/visiblename.h"
 #include "views/waittrees.h"
 
@@ -31,8 +32,8 @@ struct Waits
 /* ---- Locks as text ---- */
 
 /*
- * A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()).  exact has
- * the same for remedies: no other lock has that text.
+ * A text about a lock.  complete() puts the text of a lock without a name into it.  exact has the
+ * same for remedies: no other lock has that text.
  */
 struct Line
 {
@@ -47,14 +48,43 @@ struct Line
 		appendStringInfoString(exact, part);
 	}
 
-	/* Add the columns before_lock, after_lock, and datid to objsubid of that lock. */
-	void		add_to(Row *row) const
+	void		insert(const char *name)
 	{
-		row->add_text(unnamed != nullptr ? pnstrdup(text->data, before) : text->data);
-		row->add_text(unnamed != nullptr ? text->data + before : nullptr);
-		add_tag_columns(*row, unnamed);
+		char	   *after = pstrdup(text->data + before);
+
+		text->len = before;
+		appendStringInfo(text, "%s%s", name, after);
 	}
 };
+
+/* Put the texts of locks without a name into those of these lines (Line *) that lack one. */
+static void
+complete(const List *lines)
+{
+	List	   *unnamed = NIL;
+	List	   *tags = NIL;
+	List	   *texts;
+	ListCell   *cell;
+
+	foreach(cell, lines)
+	{
+		auto	   *line = static_cast<Line *>(lfirst(cell));
+
+		if (line->unnamed == nullptr)
+			continue;
+		unnamed = lappend(unnamed, line);
+		tags = lappend(tags, const_cast<LOCKTAG *>(line->unnamed));
+	}
+	texts = tags != NIL ? texts_of_unnamed(tags) : NIL;
+	foreach(cell, unnamed)
+	{
+		auto	   *line = static_cast<Line *>(lfirst(cell));
+
+		line->insert(texts != NIL
+					 ? static_cast<char *>(list_nth(texts, foreach_current_index(cell)))
+					 : key_text(decode_tag(*line->unnamed)));
+	}
+}
 
 /*
  * A lock that is not advisory: a relation or row by name if it is in this database, otherwise as
@@ -95,7 +125,7 @@ append_other(Line *line, const LOCKTAG &tag)
 	appendStringInfoString(line->exact, is_printable(name) ? named : described.data);
 }
 
-/* The name of a lock; or where SQL has to put it.  The lock must outlive the line. */
+/* The name of a lock; or where complete() has to put it.  The lock must outlive the line. */
 static void
 append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
@@ -181,15 +211,44 @@ wait_of_root(const VisibleSession &session, const LockEntry &hold)
 
 /* ---- Rows ---- */
 
+/* The line behind this one in wait_tree(): further waiters, and those below them, are left out. */
+static int
+next_shown(const WaitTrees &trees, int i)
+{
+	int			next = i + 1;
+
+	while (trees.line(i).place >= SHOWN_WAITERS && next < list_length(trees.lines) &&
+		   trees.line(next).depth >= trees.line(i).depth)
+		next++;
+	return next;
+}
+
+/* The texts (Line *) of the lines that wait_tree() shows, and of the first of those left out. */
+static List *
+texts_of_lines(Waits *waits)
+{
+	List	   *texts = NIL;
+
+	for (int i = 0; i < list_length(waits->trees.lines); i = next_shown(waits->trees, i))
+	{
+		auto	   *text = new (palloc(sizeof(Line))) Line();
+
+		CHECK_FOR_INTERRUPTS();
+		append_lock(text, *waits->trees.line(i).lock, waits);
+		texts = lappend(texts, text);
+	}
+	complete(texts);
+	return texts;
+}
+
 /* Add what only a line of wait_tree() says. */
 static void
-add_line_columns(Row *row, const Session &line, const VisibleSession &session, Waits *waits)
+add_line_columns(Row *row, const Session &line, const Line &text, const VisibleSession &session,
+				 Waits *waits)
 {
 	const LockEntry &lock = *line.lock;
-	Line		text;
 
-	append_lock(&text, lock, waits);
-	text.add_to(row);
+	row->add_text(text.text->data);
 	row->add_text(session.gid);
 	row->add_text(session.role);
 	row->add_bool(lock.is_waiting());
@@ -210,6 +269,8 @@ show_waits(ReturnSetInfo *result)
 {
 	Waits		waits;
 	const WaitTrees &trees = waits.trees;
+	List	   *texts = as_lines ? texts_of_lines(&waits) : NIL;
+	int			shown = 0;
 	int			next = 0;
 
 	show_each(list_length(trees.lines), [&](int i) {
@@ -219,9 +280,9 @@ show_waits(ReturnSetInfo *result)
 
 		if (i < next)
 			return;
-		for (next = i + 1; as_lines && line.place >= SHOWN_WAITERS &&
-			 next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
-			wait_start = Min(wait_start, start_of_wait(*trees.line(next).lock));
+		next = as_lines ? next_shown(trees, i) : i + 1;
+		for (int j = i + 1; j < next; j++)
+			wait_start = Min(wait_start, start_of_wait(*trees.line(j).lock));
 
 		bool		is_other = !is_advisory(lock.tag);
 		DecodedTag	tag = decode_tag(lock.tag);
@@ -254,7 +315,8 @@ show_waits(ReturnSetInfo *result)
 		if (as_lines)
 		{
 			row.add_int32(line.place < SHOWN_WAITERS ? 0 : next - i);
-			add_line_columns(&row, line, session, &waits);
+			add_line_columns(&row, line, *static_cast<Line *>(list_nth(texts, shown++)), session,
+							 &waits);
 		}
 		row.put(result);
 	});
@@ -396,21 +458,22 @@ visible_lease(const LockEntry &lock)
 	return lease != nullptr && may_see_role(lease->role) ? lease : nullptr;
 }
 
-static Blocker
+static Blocker *
 blocker_of(const Session &root, Waits *waits)
 {
 	const LockEntry &lock = *root.blocking;
 	const LockEntry &waiter = *root.first_waiter->lock; /* which may wait in claim() */
 	const Session *hindrance = find_hindrance(root, *waits);
-	Blocker		blocker = {&root};
+	auto	   *blocker = new (palloc0(sizeof(Blocker))) Blocker{&root};
 
+	CHECK_FOR_INTERRUPTS();
 	if (!lock.waits_for_lease)
-		blocker.session = waits->backends.of(lock);
-	blocker.lease = visible_lease(lock);
-	append_lock(&blocker.lock, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag)
+		blocker->session = waits->backends.of(lock);
+	blocker->lease = visible_lease(lock);
+	append_lock(&blocker->lock, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag)
 				? waiter : lock, waits);
 	if (hindrance != nullptr)
-		blocker.pid_to_cancel = session_pid(*hindrance->lock);
+		blocker->pid_to_cancel = session_pid(*hindrance->lock);
 	return blocker;
 }
 
@@ -439,21 +502,31 @@ static void
 show_blockers(ReturnSetInfo *result)
 {
 	Waits		waits;
+	List	   *blockers = NIL;
+	List	   *lines = NIL;
+	ListCell   *cell;
 
-	show_each(list_length(waits.trees.roots), [&](int i) {
-		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
-		const LockEntry &lock = *root->blocking;
-		Blocker		blocker = blocker_of(*root, &waits);
+	foreach(cell, waits.trees.roots)
+	{
+		Blocker    *blocker = blocker_of(*static_cast<Session *>(lfirst(cell)), &waits);
+
+		blockers = lappend(blockers, blocker);
+		lines = lappend(lines, &blocker->lock);
+	}
+	complete(lines);
+	show_each(list_length(blockers), [&](int i) {
+		const auto &blocker = *static_cast<Blocker *>(list_nth(blockers, i));
+		const Session *root = blocker.root;
 		const VisibleSession &session = blocker.session;
 		Row			row;
 
 		add_blocker_columns(&row, blocker, waits.now);
-		blocker.lock.add_to(&row);
+		row.add_text(blocker.lock.text->data);
 		row.add_text(blocker.lock.exact->data);
 		row.add_int32(root->waiter_count);
 		row.add_age(root->first_waiter->lock->wait_start, waits.now);
 		row.add_text(remedy_of(blocker, &waits));
-		row.add(TransactionIdGetDatum(lock.xid), session.gid == nullptr);
+		row.add(TransactionIdGetDatum(root->blocking->xid), session.gid == nullptr);
 		row.add_text(session.backend != nullptr ? backend_type_of(*session.backend) : nullptr);
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
