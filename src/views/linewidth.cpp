@@ -27,12 +27,13 @@ template <typename Visit>
 static void
 each_letter(const char *text, Visit visit)
 {
-	int			narrow = GetDatabaseEncoding() == PG_UTF8 ? 2 : 1;
+	int			encoding = GetDatabaseEncoding();
+	int			narrow = encoding == PG_UTF8 ? 2 : 1;
 	int			from_left = 0;
 
 	while (*text != '\0')
 	{
-		int			length = static_cast<int>(strnlen(text, pg_mblen(text)));
+		int			length = static_cast<int>(strnlen(text, pg_encoding_mblen(encoding, text)));
 		int			width = length > narrow ? 2 : 1;
 
 		from_left += width;
