@@ -78,6 +78,8 @@ for my $case (
 {
     my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
     waits($look, $waiter);
+    # Its known use is looked up.
+    my $plain = session(server => $server)->run('SELECT pg_advisory_lock(12345)');
     my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
     $look->run("SELECT * FROM advisory.$_") for @views;
     my $hog = session(server => $server);
@@ -85,11 +87,13 @@ for my $case (
             . ') AS i', '53200', 'the lock table is full');
     $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
+    $look->shows('SELECT count(*) FROM advisory.activity WHERE lock ~ ?', 1,
+        'activity shows a lock without a name', '^12345');
     $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h, kind => 'lock');",
         'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
-        for $hog, $waiter;
+        for $hog, $waiter, $plain;
 }
 
 # ---- Who ends the session that has filled it -----------------------------------------------------
