@@ -299,6 +299,34 @@ BEGIN
                     advisory._no_key(namespace, name));
 END $$;
 
+-- Remedies.
+
+-- Is this the name of the key?  Not if something in it was cut or replaced.  False for NULL.
+CREATE OR REPLACE FUNCTION advisory._is_name(namespace text, name text, key bigint)
+    RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT CASE WHEN namespace <> '' AND name <> '' THEN advisory.key(namespace, name) = $3
+                ELSE false END $$;
+
+-- The statement that ends a session, for the HINTs of errors and for blockers.  It names the lock,
+-- slot or lease, and hits only whoever still holds that.  A name that is not printed as it is, or
+-- is not that of the key, is not named; a long one, which would not fit on a line, only if nothing
+-- has a key.  NULL if nothing is exact.
+CREATE OR REPLACE FUNCTION advisory._terminate_statement(namespace text, name text, key bigint,
+                                                         pid integer, kind text)
+    RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT CASE
+        WHEN is_exact AND (key IS NULL OR octet_length(namespace || name) <= 50)
+        THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L)',
+                    namespace, name, pid, kind)
+        WHEN key IS NOT NULL
+        THEN format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L)', key, pid, kind) END
+    FROM (SELECT _display(namespace, name) = namespace || '/' || name
+                 AND (key IS NULL OR _is_name(namespace, name, key))) AS n (is_exact) $$;
+
 -- Taking a lock.
 
 -- A month has 30 days, as in comparisons.  (In 13, the epoch of a whole interval is not exact.)
@@ -516,17 +544,16 @@ BEGIN
         hint := 'To see the prepared transaction that holds it: '
                 'SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSE
-        -- A name that cannot be shown is not named: then only a lock can be given, by its key.
-        -- Nobody is named if this session has all slots itself, or the holder has just gone.
+        -- A semaphore is found by its name alone, or by a label.  Nobody is named if this session
+        -- has all slots itself, or the holder has just gone.
         hint := concat(
             'To see what others wait for: SELECT * FROM advisory.blockers.',
-            ' To end that session: SELECT advisory.terminate_holder'
-            || CASE WHEN _display(namespace, name) = namespace || '/' || name
-                    THEN format('(%L, %L', namespace, name)
-                    WHEN slots IS NULL THEN format('_key(%s', key) END
-            || CASE WHEN holder.pid IS NOT NULL
-                    THEN format(', %s, kind => %L).', holder.pid,
-                                CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END) END);
+            ' To end that session: '
+            || CASE WHEN holder.pid IS NULL THEN NULL
+                    WHEN slots IS NULL
+                    THEN _terminate_statement(namespace, name, key, holder.pid, 'lock')
+                    ELSE _terminate_statement(namespace, name, NULL, holder.pid, 'semaphore') END
+            || '.');
     END IF;
 
     RAISE EXCEPTION 'could not obtain % "%" %',
@@ -2751,8 +2778,28 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree()
     ORDER BY oldest, root, place $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
 
+-- The text of a lock for remedies, which no other lock has: by its key, or by a name that cannot be
+-- a part of another text.  NULL if what is shown of a table or a database can be that of another.
+CREATE OR REPLACE FUNCTION advisory._exact_lock(e advisory._entry)
+    RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT CASE
+        WHEN kind IS NULL THEN CASE WHEN e.lock !~ '[?]' THEN e.lock END
+        WHEN NOT is_here THEN part || keys || ' in database "'
+            || CASE _printable(database) WHEN database THEN database END || '"'
+        WHEN namespace !~ '[ /]' AND name !~ ' ' AND _is_name(namespace, name, key)
+        THEN part || namespace || '/' || name
+        ELSE part || keys END
+    FROM (SELECT e.kind, e.namespace, e.name, e.key, e.database,
+                 e.database IS NOT DISTINCT FROM current_database() AS is_here,
+                 concat(e.part, CASE e.kind WHEN 'lease' THEN 'lease ' END) AS part,
+                 coalesce(e.key::text,
+                          concat(e.key1, ', ', e.key2,
+                                 ' (objsubid ' || nullif(e.objsubid, 2) || ')')) AS keys) AS of $$;
+
 -- What sessions wait for in the end, directly or through others.
-CREATE OR REPLACE VIEW advisory.blockers AS
+CREATE OR REPLACE VIEW advisory._blockers AS
     WITH RECURSIVE edge AS MATERIALIZED (
         SELECT *, (waiter).wait_start AS start FROM _edges),
     reach (waiter, start, above) AS (
@@ -2772,31 +2819,31 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                              THEN format(', waits for %s (%s)', wait_event, wait_event_type)
                              ELSE '' END AS state,
            date_trunc('second', (e).since) AS since,
-           shown.lock,
+           concat((e).part, (e).lock) AS lock,
            waiters,
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
-           -- These end the session only if it still holds the lock.  Long names would not fit.
+           -- These end the session only if it still holds the lock.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN to_cancel IS NOT NULL
-                THEN format('SELECT advisory.cancel_waiter(%s, %L);', to_cancel, shown.lock)
+                THEN 'SELECT advisory.cancel_waiter(' || to_cancel || ', '
+                     || quote_literal(exact_lock) || ');'
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
-                THEN format('SELECT advisory.terminate_blocker(%s, %L);', (e).pid, shown.lock)
-                WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
-                     AND advisory.key((e).namespace, (e).name) = (e).key
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L);',
-                            (e).namespace, (e).name, (e).pid, (e).kind)
-                ELSE format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L);', (e).key,
-                            (e).pid, (e).kind)
+                THEN 'SELECT advisory.terminate_blocker(' || (e).pid || ', '
+                     || quote_literal(exact_lock) || ');'
+                ELSE _terminate_statement((e).namespace, (e).name, (e).key, (e).pid, (e).kind)
+                     || ';'
            END AS remedy,
            backend_type,
            a.client_addr,
            regexp_replace(_printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
-                          '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
+                          '^(.{43}).{5,}(.{43})$', '\1...\2') AS query,
+           exact_lock,
+           to_cancel
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e
           FROM edge
           ORDER BY above, start, session) AS first USING (above)
-    CROSS JOIN LATERAL (SELECT concat((e).part, (e).lock)) AS shown (lock)
+    CROSS JOIN LATERAL _exact_lock(e) AS exact_lock
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
     -- The program of an idle holder works in another session, and waits there for the snapshot, as
     -- CREATE INDEX CONCURRENTLY does, or for the transaction of somebody who waits for the lock.
@@ -2809,8 +2856,13 @@ CREATE OR REPLACE VIEW advisory.blockers AS
         WHERE (e).kind IS NOT NULL AND (m.waiter).tag = (e).tag
             AND a.state LIKE 'idle%'
             AND (w.usesysid, w.datid) = (a.usesysid, a.datid)
-            AND w.application_name = a.application_name) AS h (to_cancel) ON true
-    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
+            AND w.application_name = a.application_name) AS h (to_cancel) ON true;
+
+CREATE OR REPLACE VIEW advisory.blockers AS
+    SELECT pid, who, state, since, lock, waiters, longest_wait, remedy, backend_type, client_addr,
+           query
+    FROM _blockers
+    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
 COMMENT ON VIEW blockers IS 'what others wait for in the end, and the statement that ends it';
 
 CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
@@ -2819,8 +2871,8 @@ CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
     SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_terminate_backend((
         SELECT b.pid
-        FROM advisory.blockers AS b
-        WHERE b.pid = $1 AND b.lock = $2)), false) $$;
+        FROM _blockers AS b
+        WHERE b.pid = $1 AND b.exact_lock = $2)), false) $$;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
 
@@ -2830,8 +2882,8 @@ CREATE OR REPLACE FUNCTION advisory.cancel_waiter(pid integer, lock text)
     SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_cancel_backend((
         SELECT $1
-        FROM advisory.blockers AS b
-        WHERE b.remedy = format('SELECT advisory.cancel_waiter(%s, %L);', $1, $2)
+        FROM _blockers AS b
+        WHERE b.to_cancel = $1 AND b.exact_lock = $2
         LIMIT 1)), false) $$;
 COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS
     'cancel the wait of a session if advisory.blockers still asks for it';
@@ -4958,6 +5010,6 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 GRANT SELECT ON
     key_labels, claims, known_keys, locks, semaphores, waits, blockers, activity, pressure, leases,
-    _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets TO PUBLIC;
+    _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets, _blockers TO PUBLIC;
 
 COMMIT;

@@ -215,17 +215,16 @@ BEGIN
         hint := 'To see the prepared transaction that holds it: '
                 'SELECT * FROM pg_catalog.pg_prepared_xacts.';
     ELSE
-        -- A name that cannot be shown is not named: then only a lock can be given, by its key.
-        -- Nobody is named if this session has all slots itself, or the holder has just gone.
+        -- A semaphore is found by its name alone, or by a label.  Nobody is named if this session
+        -- has all slots itself, or the holder has just gone.
         hint := concat(
             'To see what others wait for: SELECT * FROM advisory.blockers.',
-            ' To end that session: SELECT advisory.terminate_holder'
-            || CASE WHEN _display(namespace, name) = namespace || '/' || name
-                    THEN format('(%L, %L', namespace, name)
-                    WHEN slots IS NULL THEN format('_key(%s', key) END
-            || CASE WHEN holder.pid IS NOT NULL
-                    THEN format(', %s, kind => %L).', holder.pid,
-                                CASE WHEN slots IS NULL THEN 'lock' ELSE 'semaphore' END) END);
+            ' To end that session: '
+            || CASE WHEN holder.pid IS NULL THEN NULL
+                    WHEN slots IS NULL
+                    THEN _terminate_statement(namespace, name, key, holder.pid, 'lock')
+                    ELSE _terminate_statement(namespace, name, NULL, holder.pid, 'semaphore') END
+            || '.');
     END IF;
 
     RAISE EXCEPTION 'could not obtain % "%" %',

@@ -135,8 +135,28 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree()
     ORDER BY oldest, root, place $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
 
+-- The text of a lock for remedies, which no other lock has: by its key, or by a name that cannot be
+-- a part of another text.  NULL if what is shown of a table or a database can be that of another.
+CREATE OR REPLACE FUNCTION advisory._exact_lock(e advisory._entry)
+    RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, advisory, pg_temp AS $$
+    SELECT CASE
+        WHEN kind IS NULL THEN CASE WHEN e.lock !~ '[?]' THEN e.lock END
+        WHEN NOT is_here THEN part || keys || ' in database "'
+            || CASE _printable(database) WHEN database THEN database END || '"'
+        WHEN namespace !~ '[ /]' AND name !~ ' ' AND _is_name(namespace, name, key)
+        THEN part || namespace || '/' || name
+        ELSE part || keys END
+    FROM (SELECT e.kind, e.namespace, e.name, e.key, e.database,
+                 e.database IS NOT DISTINCT FROM current_database() AS is_here,
+                 concat(e.part, CASE e.kind WHEN 'lease' THEN 'lease ' END) AS part,
+                 coalesce(e.key::text,
+                          concat(e.key1, ', ', e.key2,
+                                 ' (objsubid ' || nullif(e.objsubid, 2) || ')')) AS keys) AS of $$;
+
 -- What sessions wait for in the end, directly or through others.
-CREATE OR REPLACE VIEW advisory.blockers AS
+CREATE OR REPLACE VIEW advisory._blockers AS
     WITH RECURSIVE edge AS MATERIALIZED (
         SELECT *, (waiter).wait_start AS start FROM _edges),
     reach (waiter, start, above) AS (
@@ -156,31 +176,31 @@ CREATE OR REPLACE VIEW advisory.blockers AS
                              THEN format(', waits for %s (%s)', wait_event, wait_event_type)
                              ELSE '' END AS state,
            date_trunc('second', (e).since) AS since,
-           shown.lock,
+           concat((e).part, (e).lock) AS lock,
            waiters,
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
-           -- These end the session only if it still holds the lock.  Long names would not fit.
+           -- These end the session only if it still holds the lock.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
                 WHEN to_cancel IS NOT NULL
-                THEN format('SELECT advisory.cancel_waiter(%s, %L);', to_cancel, shown.lock)
+                THEN 'SELECT advisory.cancel_waiter(' || to_cancel || ', '
+                     || quote_literal(exact_lock) || ');'
                 WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
-                THEN format('SELECT advisory.terminate_blocker(%s, %L);', (e).pid, shown.lock)
-                WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
-                     AND advisory.key((e).namespace, (e).name) = (e).key
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s, kind => %L);',
-                            (e).namespace, (e).name, (e).pid, (e).kind)
-                ELSE format('SELECT advisory.terminate_holder_key(%s, %s, kind => %L);', (e).key,
-                            (e).pid, (e).kind)
+                THEN 'SELECT advisory.terminate_blocker(' || (e).pid || ', '
+                     || quote_literal(exact_lock) || ');'
+                ELSE _terminate_statement((e).namespace, (e).name, (e).key, (e).pid, (e).kind)
+                     || ';'
            END AS remedy,
            backend_type,
            a.client_addr,
            regexp_replace(_printable(regexp_replace(left(a.query, 1000), '\s+', ' ', 'g')),
-                          '^(.{43}).{5,}(.{43})$', '\1...\2') AS query
+                          '^(.{43}).{5,}(.{43})$', '\1...\2') AS query,
+           exact_lock,
+           to_cancel
     FROM root
     JOIN (SELECT DISTINCT ON (above) above, blocker AS e
           FROM edge
           ORDER BY above, start, session) AS first USING (above)
-    CROSS JOIN LATERAL (SELECT concat((e).part, (e).lock)) AS shown (lock)
+    CROSS JOIN LATERAL _exact_lock(e) AS exact_lock
     LEFT JOIN pg_stat_activity AS a ON a.pid = (e).pid
     -- The program of an idle holder works in another session, and waits there for the snapshot, as
     -- CREATE INDEX CONCURRENTLY does, or for the transaction of somebody who waits for the lock.
@@ -193,8 +213,13 @@ CREATE OR REPLACE VIEW advisory.blockers AS
         WHERE (e).kind IS NOT NULL AND (m.waiter).tag = (e).tag
             AND a.state LIKE 'idle%'
             AND (w.usesysid, w.datid) = (a.usesysid, a.datid)
-            AND w.application_name = a.application_name) AS h (to_cancel) ON true
-    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, (e).pid;
+            AND w.application_name = a.application_name) AS h (to_cancel) ON true;
+
+CREATE OR REPLACE VIEW advisory.blockers AS
+    SELECT pid, who, state, since, lock, waiters, longest_wait, remedy, backend_type, client_addr,
+           query
+    FROM _blockers
+    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
 COMMENT ON VIEW blockers IS 'what others wait for in the end, and the statement that ends it';
 
 CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
@@ -203,8 +228,8 @@ CREATE OR REPLACE FUNCTION advisory.terminate_blocker(pid integer, lock text)
     SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_terminate_backend((
         SELECT b.pid
-        FROM advisory.blockers AS b
-        WHERE b.pid = $1 AND b.lock = $2)), false) $$;
+        FROM _blockers AS b
+        WHERE b.pid = $1 AND b.exact_lock = $2)), false) $$;
 COMMENT ON FUNCTION advisory.terminate_blocker(integer, text) IS
     'end a session if advisory.blockers still shows it with this lock';
 
@@ -214,8 +239,8 @@ CREATE OR REPLACE FUNCTION advisory.cancel_waiter(pid integer, lock text)
     SET search_path = pg_catalog, advisory, pg_temp AS $$
     SELECT coalesce(pg_cancel_backend((
         SELECT $1
-        FROM advisory.blockers AS b
-        WHERE b.remedy = format('SELECT advisory.cancel_waiter(%s, %L);', $1, $2)
+        FROM _blockers AS b
+        WHERE b.to_cancel = $1 AND b.exact_lock = $2
         LIMIT 1)), false) $$;
 COMMENT ON FUNCTION advisory.cancel_waiter(integer, text) IS
     'cancel the wait of a session if advisory.blockers still asks for it';

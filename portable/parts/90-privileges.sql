@@ -43,6 +43,6 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 GRANT SELECT ON
     key_labels, claims, known_keys, locks, semaphores, waits, blockers, activity, pressure, leases,
-    _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets TO PUBLIC;
+    _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets, _blockers TO PUBLIC;
 
 COMMIT;

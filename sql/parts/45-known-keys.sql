@@ -352,3 +352,26 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION advisory_internal.unnamed(integer, integer, integer, text, boolean) IS
     'lock without a name as text';
+
+-- The same for the locks that activity(), blockers() and wait_tree() are about to show, in their
+-- order.  They ask by this view, and keep its plan, because to make that takes longer than all the
+-- rest.
+CREATE FUNCTION advisory_internal.unnamed_locks()
+    RETURNS TABLE (datid oid, objsubid integer, high integer, low integer)
+    AS 'MODULE_PATHNAME', 'advisory_unnamed_locks'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory_internal.unnamed_locks() IS 'rows for advisory._unnamed_texts';
+
+CREATE VIEW advisory._unnamed_texts AS
+    SELECT number,
+           advisory_internal.unnamed(
+               objsubid, high, low,
+               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+               is_label) AS text
+    FROM advisory_internal.unnamed_locks()
+        WITH ORDINALITY AS l (datid, objsubid, high, low, number)
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
+COMMENT ON VIEW advisory._unnamed_texts IS
+    'texts of locks without names, for activity, blockers and wait_tree()';

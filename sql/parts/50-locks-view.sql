@@ -42,11 +42,10 @@ CREATE FOREIGN TABLE advisory._locks (
     high integer,
     low integer,
     objsubid integer,
-    lock text,
     wanted integer)
     SERVER advisory_ext;
 COMMENT ON FOREIGN TABLE advisory._locks IS
-    'rows of advisory.locks, advisory.activity and advisory.semaphores';
+    'rows of advisory.locks and advisory.semaphores';
 
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,

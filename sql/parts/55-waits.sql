@@ -53,8 +53,7 @@ COMMENT ON COLUMN advisory.waits.key2 IS
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
 -- What the lines of wait_tree() say: the columns of waits, and more.  A row with left_out stands
--- for so many lines.  The lock is known by its name, which is a part of the text; or stands between
--- the two texts.
+-- for so many lines.
 CREATE FUNCTION advisory_internal.wait_tree()
     RETURNS TABLE (
         root_pid integer,
@@ -74,12 +73,7 @@ CREATE FUNCTION advisory_internal.wait_tree()
         key2 integer,
         lock_objsubid integer,
         left_out integer,
-        before_lock text,
-        after_lock text,
-        datid oid,
-        high integer,
-        low integer,
-        objsubid integer,
+        lock text,
         gid text,
         role text,
         is_waiting boolean,
@@ -111,12 +105,7 @@ BEGIN ATOMIC
             CASE WHEN role IS NULL AND application_name <> '' THEN ' ' END,
             '@' || nullif(application_name, ''),
             CASE WHEN is_waiting THEN ' waits for ' ELSE ' holds ' END,
-            before_lock,
-            advisory_internal.unnamed(
-                objsubid, high, low,
-                (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
-                is_label),
-            after_lock, ' ', mode, wait_age,
+            lock, ' ', mode, wait_age,
             CASE WHEN NOT is_waiting THEN ', ' || state || concat(state_age, awaited) END,
             lease,
             CASE depth WHEN 0 THEN ', in a cycle with ' || waits_for_pid END,
@@ -126,9 +115,6 @@ BEGIN ATOMIC
             END)
         END)
     FROM advisory_internal.wait_tree() WITH ORDINALITY
-    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
-    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
-    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
     CROSS JOIN LATERAL (SELECT ' ' || trunc(extract(epoch FROM waited)) || ' s',
                                ' ' || trunc(extract(epoch FROM in_state)) || ' s')
         AS age (wait_age, state_age)

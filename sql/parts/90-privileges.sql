@@ -55,7 +55,8 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 GRANT SELECT ON advisory.activity, advisory.blockers, advisory.claims, advisory.directory,
     advisory.key_labels, advisory.known_keys, advisory.leaks, advisory.leases, advisory.locks,
     advisory.pressure, advisory.pressure_by_backend, advisory.pressure_by_type,
-    advisory.semaphores, advisory.settings, advisory.stats, advisory.waits TO PUBLIC;
+    advisory.semaphores, advisory.settings, advisory.stats, advisory.waits,
+    advisory._unnamed_texts TO PUBLIC;
 -- Functions in SQL read these with the rights of the current user.
 GRANT SELECT ON advisory_internal.exact_uses, advisory_internal.key_ranges,
     advisory_internal.own_uses, advisory_internal.range_starts TO PUBLIC;

@@ -145,18 +145,6 @@ display_name(const LockName &name)
 }
 
 char *
-call_arguments(const LockName &name)
-{
-	if (!name.by_name() || name.ns.size() + name.name.size() > NAME_BYTES)
-		return nullptr;
-
-	char	   *arguments = psprintf("%s, %s", quote_literal_cstr(to_cstring(name.ns)),
-									 quote_literal_cstr(to_cstring(name.name)));
-
-	return is_printable(arguments) ? arguments : nullptr;
-}
-
-char *
 field_namespace(const LockName &name)
 {
 	return name.by_name() ? to_cstring(name.ns) : nullptr;

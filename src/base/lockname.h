@@ -72,13 +72,6 @@ char	   *join_name(const char *ns, const char *name);
  */
 char	   *display_name(const LockName &name);
 
-/*
- * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null if
- * the caller must use the key instead: for a lock by key, and if the arguments are not printable or
- * too long for a hint.
- */
-char	   *call_arguments(const LockName &name);
-
 /* A zero-terminated copy. */
 inline char *
 to_cstring(std::string_view text)

@@ -108,6 +108,7 @@ extern "C" {
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "utils/varlena.h"
 #include "utils/wait_event.h"
 /* The next two came with later versions: 16 and 17. */
 #if __has_include("utils/guc_hooks.h")

@@ -105,6 +105,20 @@ struct Row
 	bool		nulls[MAX_COLUMNS];
 	int			count = 0;
 
+	Row() = default;
+	/* Copies only the columns that were added: a row is often begun with those of another one. */
+	Row(const Row &other) noexcept
+	{
+		*this = other;
+	}
+	Row		   &operator=(const Row &other) noexcept
+	{
+		count = other.count;
+		memcpy(values, other.values, sizeof(Datum) * count);
+		memcpy(nulls, other.nulls, sizeof(bool) * count);
+		return *this;
+	}
+
 	void		add(Datum value, bool is_null = false)
 	{
 		if (count == MAX_COLUMNS)

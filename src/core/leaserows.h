@@ -46,6 +46,12 @@ struct LeaseRow
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
 	}
 
+	/* "held", "expired" or "restarted", as in the views. */
+	const char *state_at(TimestampTz now) const noexcept
+	{
+		return now >= ends_at ? "expired" : is_restarted ? "restarted" : "held";
+	}
+
 	/* Did the current user, or a role that it is in, take it?  Nobody else may see its token. */
 	bool		is_mine() const
 	{

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 #include "base/encoding.h"
+#include "base/remedy.h"
 #include "core/notavailable.h"
 #include "core/leaserows.h"
 #include "core/namecache.h"
@@ -40,6 +41,7 @@ struct Blockers
 	bool		disagree;		/* other sessions give other numbers of slots */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	const char *holder_gid;		/* a prepared transaction that does; null if none does */
+	bool		gid_is_exact;
 	TransactionId holder_xid;	/* of that */
 };
 
@@ -47,7 +49,7 @@ static void
 append_session(StringInfo out, const VisibleSession &session, TransactionId xid)
 {
 	/* What is shown of such an identifier can be that of another one. */
-	if (session.gid != nullptr && !is_printable(session.gid))
+	if (session.gid != nullptr && !session.gid_is_exact)
 		appendStringInfo(out, "Prepared transaction \"%s\" (transaction %u)", session.gid, xid);
 	else if (session.gid != nullptr)
 		appendStringInfo(out, "Prepared transaction \"%s\"", session.gid);
@@ -189,6 +191,7 @@ find_blockers(const LockEntries &found, LockEntry me)
 			if (granted && blockers.holder_gid == nullptr && session.gid != nullptr)
 			{
 				blockers.holder_gid = session.gid;
+				blockers.gid_is_exact = session.gid_is_exact;
 				blockers.holder_xid = entry.xid;
 			}
 		}
@@ -229,16 +232,11 @@ describe_blockers(const LockRequest &request)
 static int
 set_terminate_hint(const LockName &name, Kind kind, int pid)
 {
-	char	   *arguments = call_arguments(name);
-
 	if (pid == 0)
 		return errhint(LOOK_HINT);
-	return errhint(LOOK_HINT " To end %s: "
-				   "SELECT advisory.terminate_holder%s(%s, %d, kind => '%s').",
+	return errhint(LOOK_HINT " To end %s: %s.",
 				   kind == Kind::semaphore ? "the first of these sessions" : "that session",
-				   arguments == nullptr ? "_key" : "",
-				   arguments == nullptr ? psprintf(INT64_FORMAT, name.key.value) : arguments, pid,
-				   kind_name(kind));
+				   terminate_holder_statement(name, kind, pid));
 }
 
 /* The HINT: statements that show who is in the way, and that end such a session. */
@@ -249,15 +247,14 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	if (blockers.disagree)
 		return errhint("To see who gives which number of slots: "
 					   "SELECT * FROM advisory.semaphores.");
-	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
+	if (blockers.holder_gid != nullptr && !blockers.gid_is_exact)
 		return errhint("To see the prepared transaction that holds it: "
 					   "SELECT * FROM pg_catalog.pg_prepared_xacts WHERE transaction = '%u'.",
 					   blockers.holder_xid);
 	if (blockers.holder_gid != nullptr)
-		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or "
-					   "ROLLBACK PREPARED %s.",
+		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or %s.",
 					   quote_literal_cstr(blockers.holder_gid),
-					   quote_literal_cstr(blockers.holder_gid));
+					   rollback_statement(blockers.holder_gid));
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");

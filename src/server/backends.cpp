@@ -62,21 +62,26 @@ Backends::read_prepared()
 		bool		isnull;
 
 		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
-		xacts[i].gid = MemoryContextStrdup(context, escape_foreign(SPI_getvalue(row, columns, 2)));
+		char	   *gid = SPI_getvalue(row, columns, 2);
+		char	   *shown = escape_foreign(gid);
+
+		xacts[i].gid = MemoryContextStrdup(context, shown);
+		xacts[i].is_exact = shown == gid && is_printable(gid);
 	}
 	SPI_finish();
 	prepared = xacts;
 }
 
-const char *
-Backends::gid_of(TransactionId xid)
+/* Null if it is not known. */
+const Backends::Prepared *
+Backends::prepared_of(TransactionId xid)
 {
 	if (prepared == nullptr)
 		unless_lock_table_is_full([this]() { read_prepared(); });
 	for (int i = 0; prepared != nullptr && i < prepared_count; i++)
 	{
 		if (prepared[i].xid == xid)
-			return prepared[i].gid;
+			return &prepared[i];
 	}
 	return nullptr;
 }
@@ -105,8 +110,11 @@ Backends::of(const LockEntry &entry)
 	Oid			role = backend != nullptr ? backend->st_userid : entry.role;
 
 	session.role = role_name(role);
-	if (entry.pid == 0)
-		session.gid = gid_of(entry.xid);
+	if (const Prepared *xact = entry.pid == 0 ? prepared_of(entry.xid) : nullptr)
+	{
+		session.gid = xact->gid;
+		session.gid_is_exact = xact->is_exact;
+	}
 	if (backend == nullptr)
 		return session;
 	session.application = backend->st_appname;

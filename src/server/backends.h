@@ -21,6 +21,7 @@ struct VisibleSession
 {
 	int			pid;			/* 0 for a prepared transaction */
 	const char *gid;			/* of a prepared transaction */
+	bool		gid_is_exact;	/* and not that of another one, with characters replaced */
 	const char *role;
 	const char *application;
 	bool		is_hidden;		/* the current user may not see the rest */
@@ -51,10 +52,11 @@ private:
 	{
 		TransactionId xid;
 		const char *gid;
+		bool		is_exact;
 	};
 
 	void		read_prepared();
-	const char *gid_of(TransactionId xid);
+	const Prepared *prepared_of(TransactionId xid);
 
 	MemoryContext context = CurrentMemoryContext;
 	PgBackendStatus *entries;	/* by ascending pid */

@@ -29,15 +29,13 @@ lease_rows(FunctionCallInfo fcinfo)
 	show_each(count, [&](int i) {
 		const LeaseRow &lease = leases[i];
 		bool		is_visible = may_see_role(lease.role);
-		const char *state = now >= lease.ends_at ? "expired"
-			: lease.is_restarted ? "restarted" : "held";
 		Row			row;
 
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);
 		row.add(Int64GetDatum(lease.token), !has_privileges_of(lease.role));
-		row.add_text(state);
+		row.add_text(lease.state_at(now));
 		row.add_interval(lease.ttl);
 		row.add_time(lease.acquired_at);
 		row.add_time(lease.renewed_at);

@@ -34,7 +34,7 @@ static constexpr Oid LOCK_COLUMNS[] = {
 	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
 	INT4ARRAYOID,
 	/* gid to wanted: finish() */
-	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
+	TEXTOID, TEXTOID, INT4OID, OIDOID, INT4OID, INT4OID, INT4OID, INT4OID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -43,7 +43,6 @@ static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 struct WantedColumns
 {
 	bool		name;			/* namespace and name */
-	bool		text;			/* lock: the same in one text; null if unknown */
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
@@ -69,10 +68,19 @@ public:
 	Row			begin(const LockEntry &entry);
 
 	/*
-	 * Add the columns mode to lock, for the entry for which begin() was called last.
+	 * Add the columns mode to wanted, for the entry for which begin() was called last.
 	 * advisory.holders() has those up to slots.
 	 */
-	void		finish(Row *row, const LockEntry &entry);
+	void		finish(Row *row, const LockEntry &entry, const KnownHold &hold);
+
+	/* What is published of an entry's hold; all 0 if no column needs it. */
+	KnownHold	hold_of(const LockEntry &entry)
+	{
+		return wanted.name || wanted.hold ? names.holds.find(entry) : KnownHold{};
+	}
+
+	/* The Datum of one of the texts of the program, which is made once. */
+	Datum		word(const char *text);
 
 	LockEntries entries;
 	WantedColumns wanted;
@@ -87,7 +95,35 @@ private:
 	Datum		gid = Datum(0);
 	Datum		query = Datum(0);
 	const LockEntry *last = nullptr;
+
+	static constexpr int MAX_WORDS = 16;
+
+	MemoryContext context = CurrentMemoryContext;
+	const char *words[MAX_WORDS];
+	Datum		word_datums[MAX_WORDS];
+	int			word_count = 0;
 };
+
+Datum
+LockRows::word(const char *text)
+{
+	MemoryContext old_context;
+
+	if (text == nullptr)
+		return Datum(0);
+	for (int i = 0; i < word_count; i++)
+	{
+		if (words[i] == text)
+			return word_datums[i];
+	}
+	if (word_count == MAX_WORDS)
+		return raw_text_datum(text);
+	old_context = MemoryContextSwitchTo(context);
+	words[word_count] = text;
+	word_datums[word_count++] = raw_text_datum(text);
+	MemoryContextSwitchTo(old_context);
+	return word_datums[word_count - 1];
+}
 
 Row
 LockRows::begin(const LockEntry &entry)
@@ -139,13 +175,12 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 }
 
 void
-LockRows::finish(Row *row, const LockEntry &entry)
+LockRows::finish(Row *row, const LockEntry &entry, const KnownHold &hold)
 {
-	KnownHold	hold = wanted.hold ? names.holds.find(entry) : KnownHold{};
 	int			slots = slots_given(entry, hold);
 
-	row->add_text(lockmode_name(entry.tag, entry.lockmode));
-	row->add_text(wanted.hold ? scope_of(entry, hold) : nullptr);
+	row->add_reference(word(lockmode_name(entry.tag, entry.lockmode)));
+	row->add_reference(wanted.hold ? word(scope_of(entry, hold)) : Datum(0));
 	row->add_bool(!entry.is_waiting());
 	row->add_time(entry.wait_start);
 	row->add_age(entry.wait_start, now);
@@ -165,8 +200,7 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	row->add_reference(query);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
-	add_tag_columns(*row, &entry.tag);
-	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
+	add_tag_columns(*row, decode_tag(entry.tag));
 	row->add(Int32GetDatum(entry.wanted), entry.wanted == 0);
 }
 
@@ -177,7 +211,7 @@ show_holders(Key key, ReturnSetInfo *result)
 
 	find_all_blockers(&entries);
 
-	LockRows	rows(entries, WantedColumns{false, false, true});
+	LockRows	rows(entries, WantedColumns{false, true});
 
 	show_each(entries.count, [&](int i) {
 		const LockEntry &entry = entries.entries[i];
@@ -186,7 +220,7 @@ show_holders(Key key, ReturnSetInfo *result)
 
 		row.add_text(kind_name(tag.kind));
 		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-		rows.finish(&row, entry);
+		rows.finish(&row, entry, rows.hold_of(entry));
 		row.put(result);
 	});
 }
@@ -258,7 +292,7 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 	clauses = extract_actual_clauses(clauses, false);
 	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
-	wanted = list_make3_int(uses("namespace") || uses("name"), uses("lock"),
+	wanted = list_make2_int(uses("namespace") || uses("name"),
 							uses("scope") || uses("acquired_at") || uses("held") || uses("slots"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr,
 							outer_plan);
@@ -299,8 +333,7 @@ read_rows(ForeignScanState *scan)
 	find_all_blockers(&entries);
 	rows = new (palloc(sizeof(LockRows)))
 		LockRows(entries,
-				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0,
-							   lthird_int(wanted) != 0});
+				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0});
 	MemoryContextSwitchTo(old_context);
 	return rows;
 }
@@ -319,11 +352,14 @@ next_row(ForeignScanState *scan)
 	if (rows->next < rows->entries.count)
 	{
 		const LockEntry &entry = rows->entries.entries[rows->next++];
+		DecodedTag	tag = decode_tag(entry.tag);
+		KnownHold	hold = rows->hold_of(entry);
 		Row			row = rows->begin(entry);
 
-		add_name_columns(row, decode_tag(entry.tag),
-						 rows->wanted.name ? rows->names.of(entry) : VisibleName{});
-		rows->finish(&row, entry);
+		add_name_columns(row, tag, rows->wanted.name
+						 ? rows->names.of(entry, tag, hold.hold) : VisibleName{},
+						 rows->word(kind_name(tag.kind)));
+		rows->finish(&row, entry, hold);
 		Assert(row.count == LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
@@ -421,16 +457,18 @@ show_leaks(ReturnSetInfo *result)
 		if (reason == nullptr)
 			return;
 
+		DecodedTag	tag = decode_tag(entry.tag);
 		Row			row = rows.begin(entry);
 
-		add_name_columns(row, decode_tag(entry.tag), rows.names.of(entry));
+		add_name_columns(row, tag, rows.names.of(entry, tag, hold.hold),
+						 rows.word(kind_name(tag.kind)));
 		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(hold.hold.acquired_at);
 		row.add_age(hold.hold.acquired_at, rows.now);
 		row.add_text(hold.acquirer != nullptr ? role_name(hold.acquirer->role) : nullptr);
 		row.add_text(hold.acquirer != nullptr ? hold.acquirer->application : nullptr);
 		row.add_text(reason);
-		add_tag_columns(row, &entry.tag);
+		add_tag_columns(row, tag);
 		row.add(Int64GetDatum(hold.transactions), hold.acquirer == nullptr);
 		row.put(result);
 	});

@@ -4,6 +4,7 @@
  */
 #include "base/pg.h"
 
+#include "base/remedy.h"
 #include "core/namecache.h"
 #include "views/visiblename.h"
 
@@ -11,18 +12,16 @@ namespace advisory
 {
 
 VisibleName
-VisibleNames::of(const LockEntry &entry)
+VisibleNames::of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
 	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
-	UsedName	used;
+	UsedName	used = hold.used;
 	PublishedWait wait;
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	used = holds.find(entry).hold.used;
 	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
 		used = wait.used;
 	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
@@ -50,23 +49,30 @@ quoted(const char *label)
 }
 
 char *
-VisibleNames::text_of(const LockEntry &entry)
+VisibleNames::text_of(const LockEntry &entry, char **exact)
 {
 	VisibleName name = of(entry);
+	DecodedTag	tag = decode_tag(entry.tag);
 
+	if (exact != nullptr)
+	{
+		*exact = name.ns != nullptr ? exact_name(name.with_key(tag.key)) : nullptr;
+		if (*exact == nullptr)
+			*exact = key_text(tag);
+	}
 	if (name.is_hidden)
-		return psprintf(INT64_FORMAT, decode_tag(entry.tag).key.value);
+		return key_text(tag);
 	if (name.name == nullptr)
 		return nullptr;
 	return name.ns != nullptr ? join_name(name.ns, name.name) : quoted(name.name);
 }
 
 void
-add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
+add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum kind)
 {
 	bool		is_key = has_key(tag.kind);
 
-	row.add_text(kind_name(tag.kind));
+	row.add_reference(kind);
 	row.add_text(name.ns);
 	row.add_text(name.name);
 	row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
@@ -76,14 +82,12 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 }
 
 void
-add_tag_columns(Row &row, const LOCKTAG *tag)
+add_tag_columns(Row &row, const DecodedTag &tag)
 {
-	DecodedTag	decoded = tag != nullptr ? decode_tag(*tag) : DecodedTag{};
-
-	row.add(ObjectIdGetDatum(decoded.database), tag == nullptr);
-	row.add(Int32GetDatum(decoded.key1), tag == nullptr);
-	row.add(Int32GetDatum(decoded.key2), tag == nullptr);
-	row.add(Int32GetDatum(decoded.objsubid), tag == nullptr);
+	row.add(ObjectIdGetDatum(tag.database));
+	row.add_int32(tag.key1);
+	row.add_int32(tag.key2);
+	row.add_int32(tag.objsubid);
 }
 
 }								/* namespace advisory */

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/lockname.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
 #include "shmem/nametable.h"
@@ -29,6 +30,13 @@ struct VisibleName
 	const char *ns;
 	const char *name;
 	bool		is_hidden;
+
+	/* As the name of the lock with this key, which need not be its name (LockName). */
+	LockName	with_key(Key key) const noexcept
+	{
+		return LockName{key, ns != nullptr ? std::string_view(ns) : std::string_view(),
+			name != nullptr ? std::string_view(name) : std::string_view()};
+	}
 };
 
 /*
@@ -39,14 +47,21 @@ class VisibleNames
 {
 public:
 	/* The name of the lock that an entry holds or waits for; palloc'd. */
-	VisibleName of(const LockEntry &entry);
+	VisibleName of(const LockEntry &entry)
+	{
+		return of(entry, decode_tag(entry.tag), holds.find(entry).hold);
+	}
+
+	/* The same where the caller has these already; hold is all 0 if the entry has none. */
+	VisibleName of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold);
 
 	/*
 	 * The name of an entry's lock as one text, palloc'd: billing/invoice:42; a label of the session
 	 * in double quotes, so that it cannot be mistaken for a name; the key if the name is hidden.
-	 * Null if it has none: then SQL makes the text, by the known uses of the key.
+	 * Null if it has none: then SQL makes the text, by the known uses of the key.  *exact: a text
+	 * that no other lock of the database has, the name or the key.
 	 */
-	char	   *text_of(const LockEntry &entry);
+	char	   *text_of(const LockEntry &entry, char **exact = nullptr);
 
 	HoldReader	holds;
 
@@ -55,10 +70,10 @@ private:
 };
 
 /*
- * Add columns that identify the lock of a row: kind, namespace, name, slot, key, key1 and key2; or
- * for SQL datid, high, low and objsubid, null for no tag.  May ereport (out of memory).
+ * Add columns that identify the lock of a row: kind, which is the Datum of a text, namespace, name,
+ * slot, key, key1 and key2; or for SQL datid, high, low and objsubid.  May ereport (out of memory).
  */
-void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
-void		add_tag_columns(Row &row, const LOCKTAG *tag);
+void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum kind);
+void		add_tag_columns(Row &row, const DecodedTag &tag);
 
 }								/* namespace advisory */

@@ -4,10 +4,13 @@
  */
 #include "base/pg.h"
 
+#include "base/remedy.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
 #include "shmem/slotlocks.h"
+#include "views/slotsums.h"
+#include "views/unnamed.h"
 #include "views/visiblename.h"
 #include "views/waittrees.h"
 
@@ -20,6 +23,7 @@ static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 struct Waits
 {
 	WaitTrees	trees;
+	SlotSums	slots{trees.entries};
 	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
@@ -27,29 +31,70 @@ struct Waits
 
 /* ---- Locks as text ---- */
 
-/* A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()). */
+/*
+ * A text about a lock.  complete() puts the text of a lock without a name into it.  exact has the
+ * same for remedies: no other lock has that text.
+ */
 struct Line
 {
 	StringInfo	text = makeStringInfo();
+	StringInfo	exact = makeStringInfo();
 	const LOCKTAG *unnamed = nullptr;	/* that lock, if there is one */
 	int			before = 0;		/* the length of the text before it */
 
-	/* Add the columns before_lock, after_lock, and datid to objsubid of that lock. */
-	void		add_to(Row *row) const
+	void		append(const char *part)
 	{
-		row->add_text(unnamed != nullptr ? pnstrdup(text->data, before) : text->data);
-		row->add_text(unnamed != nullptr ? text->data + before : nullptr);
-		add_tag_columns(*row, unnamed);
+		appendStringInfoString(text, part);
+		appendStringInfoString(exact, part);
+	}
+
+	void		insert(const char *name)
+	{
+		char	   *after = pstrdup(text->data + before);
+
+		text->len = before;
+		appendStringInfo(text, "%s%s", name, after);
 	}
 };
 
+/* Put the texts of locks without a name into those of these lines (Line *) that lack one. */
+static void
+complete(const List *lines)
+{
+	List	   *unnamed = NIL;
+	List	   *tags = NIL;
+	List	   *texts;
+	ListCell   *cell;
+
+	foreach(cell, lines)
+	{
+		auto	   *line = static_cast<Line *>(lfirst(cell));
+
+		if (line->unnamed == nullptr)
+			continue;
+		unnamed = lappend(unnamed, line);
+		tags = lappend(tags, const_cast<LOCKTAG *>(line->unnamed));
+	}
+	texts = tags != NIL ? texts_of_unnamed(tags) : NIL;
+	foreach(cell, unnamed)
+	{
+		auto	   *line = static_cast<Line *>(lfirst(cell));
+
+		line->insert(texts != NIL
+					 ? static_cast<char *>(list_nth(texts, foreach_current_index(cell)))
+					 : key_text(decode_tag(*line->unnamed)));
+	}
+}
+
 /*
  * A lock that is not advisory: a relation or row by name if it is in this database, otherwise as
- * the server describes it.
+ * the server describes it, by numbers.
  */
 static void
-append_other(StringInfo out, const LOCKTAG &tag)
+append_other(Line *line, const LOCKTAG &tag)
 {
+	StringInfoData described;
+
 	bool		is_row = tag.locktag_type == LOCKTAG_TUPLE;
 	bool		is_here = tag.locktag_field1 == MyDatabaseId || !OidIsValid(tag.locktag_field1);
 	const char *name = nullptr;
@@ -57,7 +102,7 @@ append_other(StringInfo out, const LOCKTAG &tag)
 	/* PreCommit_Notify() locks what no object has, until the transaction has ended. */
 	if (tag.locktag_type == LOCKTAG_OBJECT && tag.locktag_field1 == InvalidOid &&
 		tag.locktag_field2 == DatabaseRelationId && tag.locktag_field3 == InvalidOid)
-		return appendStringInfoString(out, "NOTIFY's commit lock");
+		return line->append("NOTIFY's commit lock");
 	if (is_here && (is_row || tag.locktag_type == LOCKTAG_RELATION))
 	{
 		unless_lock_table_is_full([&]() {
@@ -66,70 +111,74 @@ append_other(StringInfo out, const LOCKTAG &tag)
 					get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
 		});
 	}
+	initStringInfo(&described);
+	if (name == nullptr || !is_printable(name))
+		DescribeLockTag(&described, &tag);
 	if (name == nullptr)
-		DescribeLockTag(out, &tag);
-	else if (is_row)
-		appendStringInfo(out, "row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, name);
-	else
-		appendStringInfo(out, "relation %s", name);
+		return line->append(described.data);
+
+	const char *named = is_row
+		? psprintf("row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, name)
+		: psprintf("relation %s", name);
+
+	appendStringInfoString(line->text, named);
+	appendStringInfoString(line->exact, is_printable(name) ? named : described.data);
 }
 
-/* The name of a lock; or where SQL has to put it.  The lock must outlive the line. */
+/* The name of a lock; or where complete() has to put it.  The lock must outlive the line. */
 static void
 append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
-	const char *name = names->text_of(lock);
+	char	   *exact;
+	const char *name = names->text_of(lock, &exact);
 
+	appendStringInfoString(line->exact, exact);
 	if (name != nullptr)
 		return appendStringInfoString(line->text, name);
 	line->unnamed = &lock.tag;
 	line->before = line->text->len;
 }
 
-/* How many slots a waiter wants, or the session of a slot, one of the entries, has. */
-static int
-count_slots(const LockEntries &entries, const LockEntry &lock)
+/* The name of another database; its number if another one may be shown with that name. */
+static void
+append_database(Line *line, Oid database)
 {
-	const LockEntry *entry = &lock;
-	int			count = 0;
+	const char *name = database_name(database);
 
-	while (entry > entries.entries && is_same_semaphore(entry[-1].tag, lock.tag))
-		entry--;
-	for (; entry < entries.entries + entries.count && is_same_semaphore(entry->tag, lock.tag);
-		 entry++)
-		count += entry->granted && entry->leader_number == lock.leader_number;
-	return lock.granted ? count : lock.wanted;
+	if (name == nullptr)
+		return line->append(" in a dropped database");
+	appendStringInfo(line->text, " in database \"%s\"", name);
+	if (is_printable(name) && strchr(name, '\\') == nullptr)
+		appendStringInfo(line->exact, " in database \"%s\"", name);
+	else
+		appendStringInfo(line->exact, " in database %u", database);
 }
 
 static void
 append_lock(Line *line, const LockEntry &lock, Waits *waits)
 {
 	VisibleNames *names = &waits->names;
-	StringInfo	out = line->text;
 
 	if (const LockEntry *claim = claim_of(lock))
 	{
-		appendStringInfoString(out, "a window of ");
+		line->append("a window of ");
 		return append_name(line, *claim, names);
 	}
 	if (!is_advisory(lock.tag))
-		return append_other(out, lock.tag);
+		return append_other(line, lock.tag);
 	if (is_of_semaphore(lock.tag))
 	{
-		int			count = count_slots(waits->trees.entries, lock);
+		int			count = waits->slots.slots_of(lock);
 
-		appendStringInfo(out, "%s of ", lock.granted && count == 1
-						 ? psprintf("slot %d", decode_tag(lock.tag).slot) : slots_text(count));
+		line->append(lock.granted && count == 1
+					 ? psprintf("slot %d of ", decode_tag(lock.tag).slot)
+					 : psprintf("%s of ", slots_text(count)));
 	}
 	else if (decode_tag(lock.tag).kind == Kind::lease)
-		appendStringInfoString(out, "lease ");
+		line->append("lease ");
 	append_name(line, lock, names);
-	if (lock.tag.locktag_field1 == MyDatabaseId)
-		return;
-	if (char *database = database_name(lock.tag.locktag_field1))
-		appendStringInfo(out, " in database \"%s\"", database);
-	else
-		appendStringInfoString(out, " in a dropped database");
+	if (lock.tag.locktag_field1 != MyDatabaseId)
+		append_database(line, lock.tag.locktag_field1);
 }
 
 /* The owner and the end of the lease, which is not held by a session; palloc'd, or null. */
@@ -162,15 +211,44 @@ wait_of_root(const VisibleSession &session, const LockEntry &hold)
 
 /* ---- Rows ---- */
 
+/* The line behind this one in wait_tree(): further waiters, and those below them, are left out. */
+static int
+next_shown(const WaitTrees &trees, int i)
+{
+	int			next = i + 1;
+
+	while (trees.line(i).place >= SHOWN_WAITERS && next < list_length(trees.lines) &&
+		   trees.line(next).depth >= trees.line(i).depth)
+		next++;
+	return next;
+}
+
+/* The texts (Line *) of the lines that wait_tree() shows, and of the first of those left out. */
+static List *
+texts_of_lines(Waits *waits)
+{
+	List	   *texts = NIL;
+
+	for (int i = 0; i < list_length(waits->trees.lines); i = next_shown(waits->trees, i))
+	{
+		auto	   *text = new (palloc(sizeof(Line))) Line();
+
+		CHECK_FOR_INTERRUPTS();
+		append_lock(text, *waits->trees.line(i).lock, waits);
+		texts = lappend(texts, text);
+	}
+	complete(texts);
+	return texts;
+}
+
 /* Add what only a line of wait_tree() says. */
 static void
-add_line_columns(Row *row, const Session &line, const VisibleSession &session, Waits *waits)
+add_line_columns(Row *row, const Session &line, const Line &text, const VisibleSession &session,
+				 Waits *waits)
 {
 	const LockEntry &lock = *line.lock;
-	Line		text;
 
-	append_lock(&text, lock, waits);
-	text.add_to(row);
+	row->add_text(text.text->data);
 	row->add_text(session.gid);
 	row->add_text(session.role);
 	row->add_bool(lock.is_waiting());
@@ -191,6 +269,8 @@ show_waits(ReturnSetInfo *result)
 {
 	Waits		waits;
 	const WaitTrees &trees = waits.trees;
+	List	   *texts = as_lines ? texts_of_lines(&waits) : NIL;
+	int			shown = 0;
 	int			next = 0;
 
 	show_each(list_length(trees.lines), [&](int i) {
@@ -200,9 +280,9 @@ show_waits(ReturnSetInfo *result)
 
 		if (i < next)
 			return;
-		for (next = i + 1; as_lines && line.place >= SHOWN_WAITERS &&
-			 next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
-			wait_start = Min(wait_start, start_of_wait(*trees.line(next).lock));
+		next = as_lines ? next_shown(trees, i) : i + 1;
+		for (int j = i + 1; j < next; j++)
+			wait_start = Min(wait_start, start_of_wait(*trees.line(j).lock));
 
 		bool		is_other = !is_advisory(lock.tag);
 		DecodedTag	tag = decode_tag(lock.tag);
@@ -235,7 +315,8 @@ show_waits(ReturnSetInfo *result)
 		if (as_lines)
 		{
 			row.add_int32(line.place < SHOWN_WAITERS ? 0 : next - i);
-			add_line_columns(&row, line, session, &waits);
+			add_line_columns(&row, line, *static_cast<Line *>(list_nth(texts, shown++)), session,
+							 &waits);
 		}
 		row.put(result);
 	});
@@ -252,19 +333,28 @@ static const Session *
 find_hindrance(const Session &root, const Waits &waits)
 {
 	const PgBackendStatus *idle = waits.backends.find(session_pid(*root.blocking));
+	ListCell   *waiter_cell;
+	ListCell   *worker_cell;
 
 	if (idle == nullptr || idle->st_state == STATE_RUNNING || !is_advisory(root.blocking->tag))
 		return nullptr;
-	for (int i = 0; i < list_length(waits.trees.lines); i++)
+	foreach(waiter_cell, root.waiters)
 	{
-		const Session &line = waits.trees.line(i);
-		const PgBackendStatus *other = line.depth == 2 && line.above->above == &root
-			? waits.backends.find(session_pid(*line.lock)) : nullptr;
+		const auto *waiter = static_cast<Session *>(lfirst(waiter_cell));
 
-		if (other != nullptr && is_advisory(line.above->lock->tag) &&
-			decode_tag(line.above->lock->tag).key == decode_tag(root.blocking->tag).key &&
-			other->st_userid == idle->st_userid && strcmp(other->st_appname, idle->st_appname) == 0)
-			return line.above;
+		if (!is_advisory(waiter->lock->tag) ||
+			!(decode_tag(waiter->lock->tag).key == decode_tag(root.blocking->tag).key))
+			continue;
+		foreach(worker_cell, waiter->waiters)
+		{
+			const auto *worker = static_cast<Session *>(lfirst(worker_cell));
+			const PgBackendStatus *other = worker->is_written && worker->depth == 2
+				? waits.backends.find(session_pid(*worker->lock)) : nullptr;
+
+			if (other != nullptr && other->st_userid == idle->st_userid &&
+				strcmp(other->st_appname, idle->st_appname) == 0)
+				return waiter;
+		}
 	}
 	return nullptr;
 }
@@ -278,47 +368,170 @@ backend_type_of(const PgBackendStatus &backend)
 		: GetBackendTypeDesc(backend.st_backendType);
 }
 
+/* What advisory.blockers shows of a root. */
+struct Blocker
+{
+	const Session *root;
+	VisibleSession session;		/* all 0 for a lease */
+	const LeaseRow *lease;		/* null if it is none, or if the current user may not see it */
+	Line		lock;
+	int			pid_to_cancel;	/* of a waiter, if that is to be cancelled instead; else 0 */
+
+	/* The session's database; that of a prepared transaction. */
+	Oid			database() const noexcept
+	{
+		return GetPGProcByNumber(root->blocking->leader_number)->databaseId;
+	}
+};
+
+/* The statement that ends a prepared transaction, and where it is to be run; null for none. */
+static const char *
+remedy_of_prepared(const Blocker &blocker)
+{
+	const char *statement;
+
+	if (!blocker.session.gid_is_exact)
+		return nullptr;
+	statement = psprintf("%s;", rollback_statement(blocker.session.gid));
+	if (blocker.database() == MyDatabaseId)
+		return statement;
+	if (const char *name = database_name(blocker.database()))
+		return psprintf("%s -- in database %s", statement, quote_identifier(name));
+	return statement;
+}
+
+/*
+ * The statement that ends what is in the way, which is a lock, a slot or a lease of this database;
+ * or something else, whose text it has.
+ */
+static const char *
+remedy_of_session(const Blocker &blocker, VisibleNames *names)
+{
+	const LockEntry &lock = *blocker.root->blocking;
+	DecodedTag	tag = decode_tag(lock.tag);
+	int			pid = blocker.session.pid;
+
+	if (pid == 0)
+		return nullptr;
+	if (!has_key(tag.kind) || tag.database != MyDatabaseId)
+		return psprintf("%s;", terminate_blocker_statement(pid, blocker.lock.exact->data));
+	return psprintf("%s;", terminate_holder_statement(names->of(lock).with_key(tag.key), tag.kind,
+													  pid));
+}
+
+static const char *
+remedy_of(const Blocker &blocker, Waits *waits)
+{
+	const LockEntry &lock = *blocker.root->blocking;
+
+	/* The program of the holder waits for that waiter, and goes on under the lock. */
+	if (blocker.pid_to_cancel != 0)
+		return psprintf("%s;", cancel_waiter_statement(blocker.pid_to_cancel,
+													   blocker.lock.exact->data));
+	/* Whoever has the slot may be right. */
+	if (is_of_semaphore(lock.tag) && lock.tag.locktag_field1 == MyDatabaseId &&
+		waits->slots.disagree(lock.tag))
+		return psprintf("%s; -- they give different numbers of slots",
+						show_slots_statement(decode_tag(lock.tag).key));
+	if (blocker.session.gid != nullptr)
+		return remedy_of_prepared(blocker);
+	if (!lock.waits_for_lease)
+		return remedy_of_session(blocker, &waits->names);
+	/* By the lease's row: its owner need not see a session that waits for it. */
+	if (blocker.lease == nullptr || !blocker.lease->is_mine())
+		return nullptr;
+
+	const LeaseRow &lease = *blocker.lease;
+	const char *statement = break_lease_statement(
+		LockName{lease.key, lease.ns, lease.name}, lease.token);
+
+	return statement != nullptr ? psprintf("%s;", statement) : nullptr;
+}
+
+/* The lease that is waited for, if the current user may see it. */
+static const LeaseRow *
+visible_lease(const LockEntry &lock)
+{
+	const LeaseRow *lease = lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
+		? lease_row_read_now(decode_tag(lock.tag).key) : nullptr;
+
+	return lease != nullptr && may_see_role(lease->role) ? lease : nullptr;
+}
+
+static Blocker *
+blocker_of(const Session &root, Waits *waits)
+{
+	const LockEntry &lock = *root.blocking;
+	const LockEntry &waiter = *root.first_waiter->lock; /* which may wait in claim() */
+	const Session *hindrance = find_hindrance(root, *waits);
+	auto	   *blocker = new (palloc0(sizeof(Blocker))) Blocker{&root};
+
+	CHECK_FOR_INTERRUPTS();
+	if (!lock.waits_for_lease)
+		blocker->session = waits->backends.of(lock);
+	blocker->lease = visible_lease(lock);
+	append_lock(&blocker->lock, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag)
+				? waiter : lock, waits);
+	if (hindrance != nullptr)
+		blocker->pid_to_cancel = session_pid(*hindrance->lock);
+	return blocker;
+}
+
+/* Add the columns that say who it is: pid, gid, role, application_name, state and since. */
+static void
+add_blocker_columns(Row *row, const Blocker &blocker, TimestampTz now)
+{
+	const VisibleSession &session = blocker.session;
+	const LeaseRow *lease = blocker.lease;
+
+	row->add(Int32GetDatum(session.pid), session.pid == 0);
+	row->add_text(session.gid);
+	row->add_text(lease != nullptr ? lease->owner : session.role);
+	row->add_text(session.application);
+	if (lease != nullptr)
+		row->add_text(lease->state_at(now));
+	else
+		row->add_text(session.state == nullptr ? nullptr :
+					  psprintf("%s%s", session.state,
+							   wait_of_root(session, *blocker.root->blocking)));
+	row->add_time(lease != nullptr ? lease->acquired_at : session.state_start);
+}
+
 /* The rows that advisory.blockers is made from. */
 static void
 show_blockers(ReturnSetInfo *result)
 {
 	Waits		waits;
+	List	   *blockers = NIL;
+	List	   *lines = NIL;
+	ListCell   *cell;
 
-	show_each(list_length(waits.trees.roots), [&](int i) {
-		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
-		const Session *hindrance = find_hindrance(*root, waits);
-		const LockEntry &lock = *root->blocking;
-		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
-		DecodedTag	tag = decode_tag(lock.tag);
-		Oid			database = GetPGProcByNumber(lock.leader_number)->databaseId;
-		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : waits.backends.of(lock);
-		Line		text;
+	foreach(cell, waits.trees.roots)
+	{
+		Blocker    *blocker = blocker_of(*static_cast<Session *>(lfirst(cell)), &waits);
+
+		blockers = lappend(blockers, blocker);
+		lines = lappend(lines, &blocker->lock);
+	}
+	complete(lines);
+	show_each(list_length(blockers), [&](int i) {
+		const auto &blocker = *static_cast<Blocker *>(list_nth(blockers, i));
+		const Session *root = blocker.root;
+		const VisibleSession &session = blocker.session;
 		Row			row;
 
-		append_lock(&text, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
-					&waits);
-		row.add(Int32GetDatum(session.pid), session.pid == 0);
-		row.add_text(session.gid);
-		row.add_text(session.role);
-		row.add_text(session.application);
-		row.add_text(database != MyDatabaseId ? database_name(database) : nullptr);
-		row.add_text(session.state == nullptr ? nullptr :
-					 psprintf("%s%s", session.state, wait_of_root(session, lock)));
-		row.add_time(session.state_start);
-		text.add_to(&row);
+		add_blocker_columns(&row, blocker, waits.now);
+		row.add_text(blocker.lock.text->data);
+		row.add_text(blocker.lock.exact->data);
 		row.add_int32(root->waiter_count);
-		row.add_age(waiter.wait_start, waits.now);
-		if (tag.database != MyDatabaseId)
-			tag.kind = Kind::foreign;	/* no statement of this database can name it */
-		add_name_columns(row, tag,
-						 tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
-		row.add(TransactionIdGetDatum(lock.xid), session.gid == nullptr);
+		row.add_age(root->first_waiter->lock->wait_start, waits.now);
+		row.add_text(remedy_of(blocker, &waits));
+		row.add(TransactionIdGetDatum(root->blocking->xid), session.gid == nullptr);
 		row.add_text(session.backend != nullptr ? backend_type_of(*session.backend) : nullptr);
 		row.add_reference(session.backend != nullptr
 						  ? client_address(*session.backend) : Datum(0));
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
-		row.add(Int32GetDatum(hindrance != nullptr ? session_pid(*hindrance->lock) : 0),
-				hindrance == nullptr);
+		row.add(Int32GetDatum(blocker.pid_to_cancel), blocker.pid_to_cancel == 0);
 		row.put(result);
 	});
 }

@@ -146,7 +146,7 @@ GNUPLOT
     return;
 }
 
-points('views', 'With many locks the views are fast, with few activity is slow (higher is better)',
+points('views', 'The views are faster than pg_locks with pg_stat_activity (higher is better)',
     'yerrorlines', 'times as fast as\npg_locks JOIN pg_stat_activity',
     'advisory locks on the server',
     same(1, 'as fast') . "set logscale y\nset yrange [0.2:100]\n"

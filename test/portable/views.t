@@ -137,6 +137,46 @@ $owner->run(
 migrations(look => $super, takes => [q(lock('billing', 'invoice:42'))],
     connect => sub ($application) { there(application => $application) });
 
+# Two locks can be shown by the same text: a remedy names the one that is in the way, and no other.
+{
+    $owner->run(q(INSERT INTO advisory.key_labels (key1, key2, label)
+        VALUES (7, -8, 'twin'), (7, -9, 'twin')));
+    my $holder = there()->run('SELECT pg_advisory_lock(7, -8)');
+    my $waiter = waiting('SELECT pg_advisory_lock(7, -8)');
+    my $BOTH = 'SELECT lock, remedy FROM advisory.blockers';
+    my ($text, $remedy) = @{ $super->rows($BOTH)->[0] };
+    is($remedy, 'SELECT advisory.terminate_blocker(' . $holder->pid . ", '7, -8');",
+        'the remedy for a pair has its keys');
+    $holder->run('SELECT pg_advisory_unlock(7, -8)', 'SELECT pg_advisory_lock(7, -9)');
+    $waiter->finish;
+    $waiter->run('SELECT pg_advisory_unlock(7, -8)');
+    my $next = waiting('SELECT pg_advisory_lock(7, -9)');
+    is($super->value('SELECT waiters FROM advisory.blockers'), 1, '... another one has a waiter');
+    $super->shows($remedy =~ s/;//r, 0, '... but it ends nobody who has that');
+    $super->shows($super->value('SELECT remedy FROM advisory.blockers') =~ s/;//r, 1,
+        '... which has a remedy of its own');
+    $next->finish;
+    done($waiter);
+    done($next);
+    $owner->run('DELETE FROM advisory.key_labels WHERE label = $$twin$$');
+}
+# The HINT of an error has the same statement as the view.
+for my $case ([ "lock('billing', 'invoice:42')", "terminate_holder('billing', 'invoice:42'" ],
+    [ "lock('q', repeat('x', 50))", 'terminate_holder_key(' ],
+    [ q{lock('q', E'two\nlines')}, 'terminate_holder_key(' ],
+    [ 'lock_key(4711)', 'terminate_holder_key(4711' ])
+{
+    my ($take, $start) = @$case;
+    my $holder = there()->run("SELECT advisory.$take");
+    my $waiter = waiting("SELECT advisory.$take");
+    my $remedy = $super->value('SELECT remedy FROM advisory.blockers');
+    like($remedy, qr/^SELECT advisory\.\Q$start\E/, "the remedy for $take");
+    my $error = $super->query('SELECT advisory.' . $take =~ s/\)$/, timeout => '0')/r);
+    like($error->{hint} // '', qr/: \Q${\($remedy =~ s{;$}{}r)}\E\.$/, '... is that of the HINT');
+    done($holder);
+    $waiter->finish;
+    done($waiter);
+}
 # A slot is not the lock of its name.
 {
     my $holder = there()->run(q(SELECT advisory.lock('q', 'both')));

@@ -224,6 +224,10 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
             'lease l/of the 33|lease|o|held|1|NULL', '(20 leases)|lease|NULL|NULL|1|NULL' ],
         'the lease that somebody waits for is one of twenty');
     $look->shows('SELECT count(*) FROM advisory.activity', 22, '... and one row counts the others');
+    my $app = there(role => 'app');
+    $app->shows(q{SELECT lock FROM advisory.activity WHERE lock LIKE '(%'}, '(20 leases)',
+        '... each once, also for those who see none of their names');
+    leave($look, $app);
     $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
     $waiter->finish;
 

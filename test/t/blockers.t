@@ -121,6 +121,95 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
     end_of($holder, @next);
 }
 
+# Two locks can be shown by the same text: a remedy names the one that is in the way, and no other.
+for my $case ([ 'pair', [ '7, -8', '7, -9' ], 'key1, key2', 'twin' ],
+    [ 'lock by key', [ 424242, 434343 ], 'key', 'x' x 30 ]) {
+    my ($what, $keys, $columns, $label) = @$case;
+    $look->run("INSERT INTO advisory.key_labels ($columns, label) VALUES ($keys->[0],
+        '$label'), ($keys->[1], '$label')");
+    my $holder = there(application => 'twin')->run("SELECT pg_advisory_lock($keys->[0])");
+    my $waiter = waiter("SELECT pg_advisory_lock($keys->[0])");
+    my $before = $look->value('SELECT remedy FROM advisory.blockers');
+    my $text = $look->value('SELECT lock FROM advisory.blockers');
+    like($before, qr/\Q$keys->[0]\E/, "the remedy for a $what has the key");
+    $holder->run("SELECT pg_advisory_unlock($keys->[0])", "SELECT pg_advisory_lock($keys->[1])");
+    $waiter->finish;
+    $waiter->run("SELECT pg_advisory_unlock($keys->[0])");
+    my $next = waiter("SELECT pg_advisory_lock($keys->[1])");
+    $look->shows('SELECT lock FROM advisory.blockers', $text, '... another lock has its text');
+    $look->shows($before =~ s/;//r, 0, '... but the remedy ends nobody who has that');
+    $look->shows($look->value('SELECT remedy FROM advisory.blockers') =~ s/;//r, 1,
+        '... which has a remedy of its own');
+    $next->finish;
+    end_of($waiter, $next);
+    $look->run('DELETE FROM advisory.key_labels');
+}
+# So can the names of two leases, whose holders relied on them.
+{
+    my ($holder, $waiter, $work) = map { there(application => $_) } qw(migrate replica migrate);
+    for my $name ([ 'a/b', 'c' ], [ 'a', 'b/c' ]) {
+        my $key = $look->value('SELECT advisory.key(?, ?)', @$name);
+        my $take = sprintf q{advisory.lock('%s', '%s')}, @$name;
+        $holder->run("SELECT $take");
+        $waiter->run('BEGIN', 'UPDATE item SET n = 3');
+        waits($look, $waiter, "SELECT $take");
+        $work->start('UPDATE item SET n = 4');
+        wait_until('work waits', sub { $look->value(
+                q(SELECT count(*) FROM advisory.waits WHERE depth = 2)) });
+        $look->shows('SELECT lock, remedy FROM advisory.blockers',
+            'a/b/c|SELECT advisory.cancel_waiter(' . $waiter->pid
+                . ($name->[0] eq 'a' ? ", 'a/b/c');" : ", '$key');"),
+            "the name (@$name) is exact, or the key stands for it");
+        $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
+        $waiter->finish;
+        $waiter->run('ROLLBACK');
+        $work->finish;
+        $holder->run('SELECT pg_advisory_unlock_all()');
+    }
+    end_of($holder, $waiter, $work);
+}
+
+# The HINT of an error has the same statement as the view.
+for my $case (
+    [ "lock('billing', 'invoice:42')", "terminate_holder('billing', 'invoice:42'" ],
+    [ "lock('q', repeat('x', 50))", 'terminate_holder_key(' ],
+    [ q{lock('q', E'two\nlines')}, 'terminate_holder_key(' ],
+    [ q{lock('a/b', 'o''c')}, q{terminate_holder('a/b', 'o''c'} ],
+    [ 'lock_key(4711)', 'terminate_holder_key(4711' ],
+    [ q{lock_key(4712, label => 'billing/invoice:42')}, 'terminate_holder_key(4712' ],
+    [ q{acquire('q', 'slot', 1)}, q{terminate_holder('q', 'slot'} ])
+{
+    my ($take, $start) = @$case;
+    my $holder = there()->run("SELECT advisory.$take");
+    my $waiter = waiter("SELECT advisory.$take");
+    my $remedy = $look->value('SELECT remedy FROM advisory.blockers');
+    like($remedy, qr/^SELECT advisory\.\Q$start\E/, "the remedy for $take");
+    my $error = $look->query('SELECT advisory.' . $take =~ s/\)$/, timeout => '0')/r);
+    like($error->{hint} // '', qr/: \Q${\($remedy =~ s{;$}{}r)}\E\.$/, '... is that of the HINT');
+    end_of($holder);
+    $waiter->finish;
+    end_of($waiter);
+}
+{
+    my $owner = there();
+    my $token = $owner->value(q(SELECT token FROM advisory.lease('l', 'relied on', '0.3s')));
+    $owner->run('BEGIN', "SELECT advisory.check_lease('l', 'relied on', $token)");
+    wait_until('it has expired', sub { $look->value(
+            q(SELECT count(*) FROM advisory.leases WHERE state = 'expired')) });
+    my $waiter = there();
+    waits($look, $waiter, q(SELECT advisory.lease('l', 'relied on', '1 h')));
+    my $remedy = q{SELECT advisory.terminate_holder('l', 'relied on', } . $owner->pid
+        . q{, kind => 'lease')};
+    $look->shows('SELECT lock, remedy FROM advisory.blockers', "lease l/relied on|$remedy;",
+        'the remedy for the session that relies on a lease');
+    my $error = $look->query(q(SELECT advisory.lease('l', 'relied on', '1 h', '0')));
+    like($error->{hint} // '', qr/: \Q$remedy\E\.$/, '... is that of the HINT');
+    $look->run("$remedy;");
+    $waiter->ends(undef, '... and ends the wait');
+    $look->run(q(SELECT advisory.break_lease('l', 'relied on')));
+    end_of($owner, $waiter);
+}
+
 # ---- More than one at the root -------------------------------------------------------------------
 
 migrations(look => $look, connect => sub ($application) { there(application => $application) },
@@ -247,6 +336,19 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         'who sees its name, but not its token, gets no remedy');
     end_of($nobody, $oncall, @waiters);
     $look->run(q(SELECT advisory.break_lease('leader', 'of ''it')));
+}
+# The owner sees his own lease, also if he may not see who waits for it.
+{
+    my $owner = there(role => 'app');
+    my $token = $owner->value(q(SELECT token FROM advisory.lease('l', 'mine', '1 h')));
+    my $waiter = waiter(q(SELECT advisory.lease('l', 'mine', '1 h')));
+    $owner->shows('SELECT state, waiters, remedy FROM advisory.blockers',
+        "held|1|SELECT advisory.break_lease('l', 'mine', $token);",
+        'the remedy for his own lease that its owner is shown');
+    $look->run($owner->value('SELECT remedy FROM advisory.blockers'));
+    $waiter->ends(undef, '... which ends the wait');
+    $look->run(q(SELECT advisory.break_lease('l', 'mine')));
+    end_of($owner, $waiter);
 }
 
 # ---- Waits for rows and tables -------------------------------------------------------------------

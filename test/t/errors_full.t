@@ -79,6 +79,8 @@ for my $case (
 {
     my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
     waits($look, $waiter);
+    # Its known use is looked up.
+    my $plain = session(server => $server)->run('SELECT pg_advisory_lock(12345)');
     my @views = qw(activity blockers waits wait_tree() locks leaks leases pressure);
     my $ordinary = session(server => $server, role => 'ordinary');
     $look->run("SELECT * FROM advisory.$_") for @views;
@@ -92,11 +94,13 @@ for my $case (
         "$_ can be read") for @views;
     $ordinary->succeeds('SELECT count(*) FROM (SELECT * FROM advisory.leases OFFSET 0) AS all_rows',
         'leases can be read by a role that took none');
+    $look->shows('SELECT count(*) FROM advisory.activity WHERE lock ~ ?', 1,
+        'activity shows a lock without a name', '^12345');
     $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h, kind => 'lock');",
         'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
-        for $hog, $waiter;
+        for $hog, $waiter, $plain;
 }
 
 # In another encoding a name is converted by a function that the catalog has. (The session has

@@ -1,0 +1,90 @@
+/*
+ * views/unnamed.cpp
+ *		The texts of locks without a name.
+ *
+ * What a key is known for is a matter of SQL (45-known-keys.sql): labels in a table, and lists.  To
+ * plan a query on that takes milliseconds, so the plan is kept for the session.  The view is found
+ * by its name, with the rights of the current user, so it is in a schema that everybody may use.
+ */
+#include "base/pg.h"
+
+#include "base/errors.h"
+#include "base/sqlfunction.h"
+#include "views/unnamed.h"
+
+namespace advisory
+{
+
+/* The locks (LOCKTAG *) that advisory._unnamed_texts is asked for. */
+static const List *asked_locks = NIL;
+
+/* The rows for that view. */
+static void
+show_unnamed_locks(ReturnSetInfo *result)
+{
+	show_each(list_length(asked_locks), [&](int i) {
+		DecodedTag	tag = decode_tag(*static_cast<LOCKTAG *>(list_nth(asked_locks, i)));
+		Row			row;
+
+		row.add(ObjectIdGetDatum(tag.database));
+		row.add_int32(tag.objsubid);
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+		row.put(result);
+	});
+}
+
+/* Read the view; the texts (char *) are in the current memory context. */
+static List *
+read_unnamed_texts()
+{
+	static SPIPlanPtr plan = nullptr;
+	MemoryContext context = CurrentMemoryContext;
+	List	   *texts = NIL;
+
+	SPI_connect();
+	if (plan == nullptr)
+	{
+		SPIPlanPtr	prepared =
+			SPI_prepare("SELECT text FROM advisory._unnamed_texts ORDER BY number", 0, nullptr);
+
+		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
+			elog(ERROR, "could not prepare a query on _unnamed_texts");
+		plan = prepared;
+	}
+	if (SPI_execute_plan(plan, nullptr, nullptr, true, 0) != SPI_OK_SELECT ||
+		SPI_processed != static_cast<uint64>(list_length(asked_locks)))
+		elog(ERROR, "could not read _unnamed_texts");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		char	   *text = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+
+		texts = lappend(texts, pstrdup(text));
+		MemoryContextSwitchTo(old_context);
+	}
+	SPI_finish();
+	return texts;
+}
+
+List *
+texts_of_unnamed(const List *tags)
+{
+	List	   *texts = NIL;
+
+	asked_locks = tags;
+	PG_TRY();
+	{
+		unless_lock_table_is_full([&]() { texts = read_unnamed_texts(); });
+	}
+	PG_FINALLY();
+	{
+		asked_locks = NIL;
+	}
+	PG_END_TRY();
+	return texts;
+}
+
+ADVISORY_SQL_FUNCTION(advisory_unnamed_locks, rows_function<show_unnamed_locks>);
+
+}								/* namespace advisory */
