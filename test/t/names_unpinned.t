@@ -48,15 +48,20 @@ $worker->run('COMMIT');
 $worker->shows(q(SELECT advisory.unlock_all('job')), 1,
     'the session-level hold outlives the transaction');
 
-# A call that only asked, in a transaction that goes on: it has no lock.
-my $claiming = there()->run('BEGIN', q(SELECT advisory.claim('windows', 'of its own', '1 hour')));
-$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 1,
-    'the name of a claim is stored');
+# Calls that only asked, in a transaction that goes on: they have no lock. One of them failed.
+my $asking = there()->run('BEGIN', q(SELECT advisory.claim('asked', 'claim', '1 hour')));
+$worker->run(q(SELECT pg_advisory_lock(advisory.key('asked', 'failed'))));
+$asking->run('SAVEPOINT before', q(SET LOCAL lock_timeout = '10 ms'));
+$asking->fails(q(SELECT advisory.lock('asked', 'failed')), '55P03', 'a lock is not granted');
+$asking->run('ROLLBACK TO before');
+$worker->run(q(SELECT pg_advisory_unlock(advisory.key('asked', 'failed'))));
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 2,
+    'names of which the session has no lock are stored');
 there()->run("SELECT count(advisory.try_xact_lock('beside $_', i)) FROM generate_series(1, 300) AS i")
     for 1 .. 2;
-$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 0,
-    '... and makes room before the transaction ends');
-leave($look, $claiming);
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 0,
+    '... and make room before the transaction ends');
+leave($look, $asking);
 
 # Holds that must be logged after an abort.
 my $aborting = there()->run('SET advisory_ext.log_hold = 0', 'BEGIN', q(SELECT
