@@ -48,12 +48,11 @@ $worker->run('COMMIT');
 $worker->shows(q(SELECT advisory.unlock_all('job')), 1,
     'the session-level hold outlives the transaction');
 
-# Calls that only asked, in a transaction that goes on: they have no lock. One of them failed.
-my $asking = there()->run('BEGIN', q(SELECT advisory.claim('asked', 'claim', '1 hour')));
+# Calls that only asked, in a transaction that goes on: they have no lock. An error ended the first.
 $worker->run(q(SELECT pg_advisory_lock(advisory.key('asked', 'failed'))));
-$asking->run('SAVEPOINT before', q(SET LOCAL lock_timeout = '10 ms'));
-$asking->fails(q(SELECT advisory.lock('asked', 'failed')), '55P03', 'a lock is not granted');
-$asking->run('ROLLBACK TO before');
+my $asking = there()->run('BEGIN', 'SAVEPOINT before', q(SET LOCAL statement_timeout = '50 ms'));
+$asking->fails(q(SELECT advisory.lock('asked', 'failed')), '57014', 'a wait is ended');
+$asking->run('ROLLBACK TO before', q(SELECT advisory.claim('asked', 'claim', '1 hour')));
 $worker->run(q(SELECT pg_advisory_unlock(advisory.key('asked', 'failed'))));
 $look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 2,
     'names of which the session has no lock are stored');
