@@ -56,8 +56,8 @@ $asking->run('ROLLBACK TO before', q(SELECT advisory.claim('asked', 'claim', '1 
 $worker->run(q(SELECT pg_advisory_unlock(advisory.key('asked', 'failed'))));
 $look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 2,
     'names of which the session has no lock are stored');
-there()->run("SELECT count(advisory.try_xact_lock('beside $_', i)) FROM generate_series(1, 300) AS i")
-    for 1 .. 2;
+there()->run("SELECT count(advisory.try_xact_lock('beside $_', i))
+    FROM generate_series(1, 300) AS i") for 1 .. 2;
 $look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 0,
     '... and make room before the transaction ends');
 leave($look, $asking);

@@ -13,9 +13,9 @@ my $repository = "$FindBin::Bin/../..";
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 my $directory = tempdir(CLEANUP => 1);
 
-# For 20 choices of the secrets: names that differ in one bit, in the role, in their order, in what is
-# before and after the border, or in bytes that are zero. How many pairs are equal, of how many names; and
-# how many hashes the fullest of 4096 buckets has.
+# For 20 choices of the secrets: names that differ in one bit, in the role, in their order, in what
+# is before and after the border, or in bytes that are zero. How many pairs are equal, of how many
+# names; and how many hashes the fullest of 4096 buckets has.
 my $program = <<'CPP';
 #include "base/pg.h"
 #include "base/texthash.h"
@@ -86,8 +86,8 @@ close $file or die "hash.cpp: $!\n";
 chomp(my $includes = qx{'$pg_config' --includedir-server});
 my $compiler = $ENV{CXX} // 'g++';
 is(system("$compiler -std=c++17 -O1 -I'$repository/src' -isystem '$includes' "
-            . "-o '$directory/hash' '$directory/hash.cpp' 2>'$directory/said'"), 0, 'it is compiled')
-    or diag qx{cat '$directory/said'};
+            . "-o '$directory/hash' '$directory/hash.cpp' 2>'$directory/said'"), 0,
+    'it is compiled') or diag qx{cat '$directory/said'};
 my ($equal, $count, $fullest) = split ' ', qx{'$directory/hash'};
 cmp_ok($count, '>', 10_000, 'of many similar names');
 is($equal, 0, 'no two have the same hash, for any of the secrets');
