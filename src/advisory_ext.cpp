@@ -27,7 +27,7 @@ _PG_init(void)
 	 * the library any more.
 	 */
 	HOLD_INTERRUPTS();
-	advisory::hash_seed_init();
+	advisory::hash_init();
 	advisory::guc_init();
 	advisory::held_init({advisory::semaphore_slot_ended, advisory::synccommit_at_xact_end,
 						 advisory::lease_transaction_released,

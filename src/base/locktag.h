@@ -15,6 +15,8 @@
  */
 #pragma once
 
+#include "base/hash.h"
+
 namespace advisory
 {
 
@@ -29,24 +31,6 @@ operator==(Key a, Key b) noexcept
 	return a.value == b.value;
 }
 
-/*
- * A random number of this process, so that users cannot choose keys that collide in its hash
- * tables.
- */
-inline uint64 hash_seed = 0;
-
-/*
- * For hash tables in this process's memory: the hash of a key, and of a number that comes with it.
- */
-inline uint32
-hash_of_key(int64 key, uint32 besides) noexcept
-{
-	const int64 both[] = {key, besides};
-
-	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(both),
-												   sizeof(both), hash_seed));
-}
-
 /* A hash table of entries that begin with a key, whose bytes are compared. */
 template <typename Key, typename Entry>
 inline HTAB *
@@ -59,9 +43,6 @@ make_hash_table(const char *name, long size, MemoryContext context = CurrentMemo
 	control.hcxt = context;
 	return hash_create(name, size, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
-
-/* Called from _PG_init: chooses the seed, and the secrets of texthash.h. */
-void		hash_seed_init();
 
 enum class Mode
 {

@@ -12,7 +12,7 @@
 
 #include "base/encoding.h"
 #include "base/guc.h"
-#include "base/texthash.h"
+#include "base/hash.h"
 #include "core/namecache.h"
 
 namespace advisory

@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# The hash by which a session finds its names: no two of many similar names have the same one for
-# any secrets, however a text is divided into namespace and name. SQL cannot show that: names with
-# equal hashes are only found more slowly.
+# The hashes by which a session finds its names, keys and locks: no two of many similar names have
+# the same one for any secrets, however a text is divided into namespace and name, and keys are not
+# taken for others, with another role or mode. SQL cannot show that: what has equal hashes is only
+# found more slowly.
 # Runs once: no server is asked.
 use strict;
 use warnings;
@@ -14,11 +15,12 @@ my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 my $directory = tempdir(CLEANUP => 1);
 
 # For 20 choices of the secrets: names that differ in one bit, in the role, in their order, in what
-# is before and after the border, or in bytes that are zero. How many pairs are equal, of how many
-# names; and how many hashes the fullest of 4096 buckets has.
+# is before and after the border, or in bytes that are zero; and keys that differ by a little, in
+# the upper half, or by the number beside them. How many pairs are equal, of how many names; how
+# many hashes the fullest of 4096 buckets has; and the same of keys.
 my $program = <<'CPP';
 #include "base/pg.h"
-#include "base/texthash.h"
+#include "base/hash.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -32,7 +34,8 @@ int
 main()
 {
 	std::mt19937_64 random(42);
-	size_t		equal = 0, count = 0, fullest = 0;
+	size_t		equal = 0, count = 0, fullest = 0, equal_keys = 0, fullest_keys = 0;
+	std::set<std::pair<int64, uint32>> keys;
 	std::set<std::tuple<uint32, std::string, std::string>> names;
 	auto		add_divided = [&](const std::string &text) {
 		for (size_t i = 0; i <= text.size(); i++)
@@ -57,15 +60,20 @@ main()
 		names.emplace(10, text, "z");
 		names.emplace(10, "z", text);
 	}
+	for (int64 i = 0; i < 1000; i++)
+		for (uint32 besides : {0, 1, 2, 10})
+			for (int64 key : {i, -1 - i, i << 32, i << 12, i << 32 | (i ^ besides), i - besides})
+				keys.emplace(key, besides);
 	for (int round = 0; round < 20; round++)
 	{
 		std::vector<uint64> hashes;
-		std::vector<size_t> buckets(4096);
+		std::vector<uint32> key_hashes;
+		std::vector<size_t> buckets(4096), key_buckets(4096);
 
-		for (uint64 *secret = reinterpret_cast<uint64 *>(&advisory::text_secrets);
-			 secret != reinterpret_cast<uint64 *>(&advisory::text_secrets + 1); secret++)
+		for (uint64 *secret = reinterpret_cast<uint64 *>(&advisory::hash_secrets);
+			 secret != reinterpret_cast<uint64 *>(&advisory::hash_secrets + 1); secret++)
 			*secret = random();
-		advisory::text_secrets.factor |= 1;
+		advisory::hash_secrets.factor |= 1;
 		for (const auto &[role, ns, name] : names)
 			hashes.push_back(advisory::hash_of_texts(role, ns, name));
 		std::sort(hashes.begin(), hashes.end());
@@ -75,8 +83,16 @@ main()
 			fullest = std::max(fullest, ++buckets[hashes[i] >> 52]);
 		}
 		count = hashes.size();
+		for (const auto &[key, besides] : keys)
+			key_hashes.push_back(advisory::hash_of_key(key, besides));
+		std::sort(key_hashes.begin(), key_hashes.end());
+		for (size_t i = 0; i < key_hashes.size(); i++)
+		{
+			equal_keys += i > 0 && key_hashes[i] == key_hashes[i - 1];
+			fullest_keys = std::max(fullest_keys, ++key_buckets[key_hashes[i] & 4095]);
+		}
 	}
-	std::printf("%zu %zu %zu\n", equal, count, fullest);
+	std::printf("%zu %zu %zu %zu %zu\n", equal, count, fullest, equal_keys, fullest_keys);
 }
 CPP
 
@@ -88,9 +104,11 @@ my $compiler = $ENV{CXX} // 'g++';
 is(system("$compiler -std=c++17 -O1 -I'$repository/src' -isystem '$includes' "
             . "-o '$directory/hash' '$directory/hash.cpp' 2>'$directory/said'"), 0,
     'it is compiled') or diag qx{cat '$directory/said'};
-my ($equal, $count, $fullest) = split ' ', qx{'$directory/hash'};
+my ($equal, $count, $fullest, $equal_keys, $fullest_keys) = split ' ', qx{'$directory/hash'};
 cmp_ok($count, '>', 10_000, 'of many similar names');
 is($equal, 0, 'no two have the same hash, for any of the secrets');
 cmp_ok($fullest, '<', 40, 'and they are in different buckets');
+cmp_ok($equal_keys,   '<', 20, 'of 20 times as many keys only as many are equal as by chance');
+cmp_ok($fullest_keys, '<', 40, '... and they are in different buckets, too');
 
 done_testing();
