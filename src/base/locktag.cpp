@@ -5,7 +5,6 @@
 #include "base/pg.h"
 
 #include "base/locktag.h"
-#include "base/texthash.h"
 
 namespace advisory
 {
@@ -13,16 +12,8 @@ namespace advisory
 void
 hash_seed_init()
 {
-	auto		choose = [](uint64 *numbers, size_t count) {
-		if (pg_strong_random(numbers, sizeof(uint64) * count))
-			return;
-		for (size_t i = 0; i < count; i++)
-			numbers[i] = pg_prng_uint64(&pg_global_prng_state);
-	};
-
-	choose(&hash_seed, 1);
-	choose(reinterpret_cast<uint64 *>(&text_secrets), sizeof(text_secrets) / sizeof(uint64));
-	text_secrets.factor |= 1;
+	if (!pg_strong_random(&hash_seed, sizeof(hash_seed)))
+		hash_seed = pg_prng_uint64(&pg_global_prng_state);
 }
 
 const char *

@@ -55,6 +55,18 @@ hash_of_key(int64 key, uint32 besides) noexcept
 						  static_cast<uint32>(key), besides);
 }
 
+/* The hash of two texts, and of a number that comes with them. */
+inline uint64
+hash_of_texts(std::string_view a, std::string_view b, uint32 number) noexcept
+{
+	auto		hash = [](std::string_view text, uint64 seed) {
+		return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
+								   static_cast<int>(text.size()), seed);
+	};
+
+	return hash(b, hash(a, hash_seed ^ (static_cast<uint64>(number) << 32 | a.size())));
+}
+
 /* A hash table of entries that begin with a key, whose bytes are compared. */
 template <typename Key, typename Entry>
 inline HTAB *
@@ -67,9 +79,6 @@ make_hash_table(const char *name, long size, MemoryContext context = CurrentMemo
 	control.hcxt = context;
 	return hash_create(name, size, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
-
-/* Called from _PG_init: chooses the seed, and the secrets of texthash.h. */
-void		hash_seed_init();
 
 enum class Mode
 {

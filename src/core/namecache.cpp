@@ -12,7 +12,6 @@
 
 #include "base/encoding.h"
 #include "base/guc.h"
-#include "base/texthash.h"
 #include "core/namecache.h"
 
 namespace advisory
@@ -218,8 +217,8 @@ add_entry(Key key, Oid role)
 static uint64
 hash_of_name(Oid role, std::string_view ns, std::string_view name) noexcept
 {
-	return ns.size() <= HASHED_BYTES && name.size() <= HASHED_BYTES
-		? hash_of_texts(role, ns, name) : 0;
+	return ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES
+		? hash_of_texts(ns, name, role) : 0;
 }
 
 LockName

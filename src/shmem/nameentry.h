@@ -131,7 +131,9 @@ unlock_names() noexcept
 inline NameEntry *
 entry_of(int number) noexcept
 {
-	return &name_chunks[number / NAME_CHUNK_ENTRIES][number % NAME_CHUNK_ENTRIES];
+	auto		place = static_cast<uint32>(number);
+
+	return &name_chunks[place / NAME_CHUNK_ENTRIES][place % NAME_CHUNK_ENTRIES];
 }
 
 /* Refers to this entry as it is now.  The table's lock must be held. */

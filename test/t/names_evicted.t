@@ -37,6 +37,18 @@ $look->shows(q(SELECT min(acquired), max(acquired) FROM advisory.stats
 there()->shows(q(SELECT advisory.try_lock('first', 'call')), 1,
     'a session can begin with a name that evicts another one');
 
+# A list of names, some of which the session knows. While it takes the locks of the others it
+# forgets names, and has new ones in their place.
+my $lister = there();
+use_names($lister, 'list', 'generate_series(1, 250)');
+$lister->run('BEGIN', q(SELECT advisory.try_xact_lock_all('list',
+    ARRAY(SELECT generate_series(1, 600)::bigint))));
+$lister->shows(q(SELECT count(*), count(*) FILTER (WHERE key = advisory.key(namespace, name))
+    FROM advisory.locks WHERE pid = pg_backend_pid()), '600|600',
+    'each lock of a list has its name');
+$lister->run('ROLLBACK');
+leave($look, $lister);
+
 # A role that takes ever new names pushes out unused names of others, but none of a lock that is
 # held.
 my ($role_a, $role_b) = map { there(role => $_) } qw(a b);

@@ -65,6 +65,18 @@ cmp_ok($look->value(q(SELECT count(*) FROM advisory.stats WHERE name = '<evicted
     'with 256 rows of sums, or more');
 is_deeply(directory('not_stored'), [0], '... too');
 
+# So many names that the hand does not get round at once, and all of them were used again.
+serve(25_000);
+$worker = there();
+pass_by($worker, 'again', 1, 25_000) for 1 .. 2;
+pass_by($worker, 'new',   1, 100);
+is_deeply(directory('names, evicted, not_stored'), [ 25_000, 100, 0 ],
+    'if all names were used lately, each new one evicts one of them');
+
+serve(10_000);
+$worker = there();
+pass_by($worker, 'many', 1, 10_000);
+
 # ---- The table is made smaller while the server runs --------------------------------------------
 
 $look->run('ALTER SYSTEM SET advisory_ext.max_names = 50', 'SELECT pg_reload_conf()');

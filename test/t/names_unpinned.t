@@ -48,15 +48,19 @@ $worker->run('COMMIT');
 $worker->shows(q(SELECT advisory.unlock_all('job')), 1,
     'the session-level hold outlives the transaction');
 
-# A call that only asked, in a transaction that goes on: it has no lock.
-my $claiming = there()->run('BEGIN', q(SELECT advisory.claim('windows', 'of its own', '1 hour')));
-$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 1,
-    'the name of a claim is stored');
-there()->run("SELECT count(advisory.try_xact_lock('beside $_', i)) FROM generate_series(1, 300) AS i")
-    for 1 .. 2;
-$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'windows'), 0,
-    '... and makes room before the transaction ends');
-leave($look, $claiming);
+# Calls that only asked, in a transaction that goes on: they have no lock. An error ended the first.
+$worker->run(q(SELECT pg_advisory_lock(advisory.key('asked', 'failed'))));
+my $asking = there()->run('BEGIN', 'SAVEPOINT before', q(SET LOCAL statement_timeout = '50 ms'));
+$asking->fails(q(SELECT advisory.lock('asked', 'failed')), '57014', 'a wait is ended');
+$asking->run('ROLLBACK TO before', q(SELECT advisory.claim('asked', 'claim', '1 hour')));
+$worker->run(q(SELECT pg_advisory_unlock(advisory.key('asked', 'failed'))));
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 2,
+    'names of which the session has no lock are stored');
+there()->run("SELECT count(advisory.try_xact_lock('beside $_', i))
+    FROM generate_series(1, 300) AS i") for 1 .. 2;
+$look->shows(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'asked'), 0,
+    '... and make room before the transaction ends');
+leave($look, $asking);
 
 # Holds that must be logged after an abort.
 my $aborting = there()->run('SET advisory_ext.log_hold = 0', 'BEGIN', q(SELECT
