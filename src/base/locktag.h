@@ -35,6 +35,9 @@ operator==(Key a, Key b) noexcept
  */
 inline uint64 hash_seed = 0;
 
+/* Called from _PG_init: chooses the seed. */
+void		hash_seed_init();
+
 /*
  * For hash tables in this process's memory: the hash of the two halves of a key, and of a number
  * that comes with it.
