@@ -53,14 +53,14 @@ sub theirs ($call, $name) {
 
 my $again = 'i % 900';
 my @compared = (
-    ['try_xact_lock(), 900 names again and again', "the built-in's with a hash", 1.7,
+    ['try_xact_lock(), 900 names again and again', "the built-in's with a hash", 1.5,
         ours(['try_xact_lock(%s)'], $again), theirs(['pg_try_advisory_xact_lock(%s)'], $again)],
-    ['try_xact_lock(), new names', "the built-in's with a hash", 3.6,
+    ['try_xact_lock(), new names', "the built-in's with a hash", 2.9,
         ours(['try_xact_lock(%s)'], 'i'), theirs(['pg_try_advisory_xact_lock(%s)'], 'i')],
-    ['try_lock() and unlock(), 900 names', "the built-ins' with a hash", 2,
+    ['try_lock() and unlock(), 900 names', "the built-ins' with a hash", 1.5,
         ours(['try_lock(%s)', 'unlock(%s)'], $again),
         theirs(['pg_try_advisory_lock(%s)', 'pg_advisory_unlock(%s)'], $again)],
-    ['try_acquire() and release(), one semaphore', "a plain lock's by number", 3,
+    ['try_acquire() and release(), one semaphore', "a plain lock's by number", 2,
         q{advisory.try_acquire('billing', 'jobs', 5), advisory.release('billing', 'jobs')},
         'pg_try_advisory_lock(42), pg_advisory_unlock(42)'],
 );
