@@ -103,7 +103,7 @@ BEGIN
                 WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')
                     AND relowner = quote_ident(current_user)::regrole
                 ORDER BY relkind = 'r' OR relname LIKE '\_%', array_position(
-                    '{_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_own,_uses,
+                    '{_blockers,_tree,_edges,_entry,_sets,_shown_leases,key_labels,_keys,_own,_uses,
                       _prepared,_request}', relname::text), relname
             LOOP
                 EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', old.name);

@@ -75,6 +75,17 @@ lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock, 
 #endif
 }
 
+/* May this role use the objects of a schema?  16 made one function for all kinds of objects. */
+inline bool
+may_use_schema(Oid schema, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(NamespaceRelationId, schema, role, ACL_USAGE) == ACLCHECK_OK;
+#else
+	return pg_namespace_aclcheck(schema, role, ACL_USAGE) == ACLCHECK_OK;
+#endif
+}
+
 /* 16 renamed it.  It counts from 1 in all versions. */
 inline LocalPgBackendStatus *
 local_beentry_by_index(int index)

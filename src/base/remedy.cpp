@@ -13,11 +13,20 @@ namespace advisory
 /* A longer name would not fit on a line. */
 static constexpr size_t STATEMENT_NAME_BYTES = 50;
 
+/* In SQL_ASCII a text may be anything, and only UTF-8 has a key. */
+static bool
+can_have_key(std::string_view text)
+{
+	return GetDatabaseEncoding() != PG_SQL_ASCII ||
+		pg_verify_mbstr(PG_UTF8, text.data(), static_cast<int>(text.size()), true);
+}
+
 /* Is this the name of the key?  Not if it is hidden or cut, or if its characters were replaced. */
 static bool
 is_exact(const LockName &name)
 {
-	return name.by_name() && name.has_name() && key_of(name.ns, name.name) == name.key;
+	return name.by_name() && name.has_name() && can_have_key(name.ns) && can_have_key(name.name) &&
+		key_of(name.ns, name.name) == name.key;
 }
 
 /* The namespace and the name as SQL literals: 'billing', 'invoice:42'; null if not printable. */

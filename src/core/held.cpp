@@ -120,6 +120,17 @@ put_on_list(Hold *hold, HoldState state, bool at_head = false) noexcept
 		dlist_push_tail(list_of(state), &hold->node);
 }
 
+compat::ObjectsOnList<Hold, dlist_node>
+holds_from_level(int level) noexcept
+{
+	dlist_node *head = &list_of(HoldState::transaction)->head;
+	dlist_node *first = head;
+
+	while (first->prev != head && hold_at(first->prev)->level >= level)
+		first = first->prev;
+	return {head, offsetof(Hold, node), &dlist_node::next, first, first->next};
+}
+
 void
 sort_by_level(Hold *hold) noexcept
 {
@@ -146,6 +157,7 @@ add_to_table(const HoldKey *key) noexcept
 	bool		found;
 
 	held_insert(held, key, &found);
+	Assert(!found);
 }
 
 /* ---- Preparing ---- */
@@ -205,7 +217,7 @@ held_prepare()
 	if (held_has_any(HoldState::to_log))
 		log_ended_holds();
 	idle_holder_check();
-	if (held_count() == 0 && most_holds > KEPT_HOLDS)
+	if (held_count() == 0 && most_holds > KEPT_HOLDS && !held_has_any(HoldState::ended))
 		free_memory();
 	get_memory();
 	most_holds = Max(most_holds, held_count());
@@ -261,16 +273,34 @@ other_scope(Scope scope) noexcept
 	return scope == Scope::session ? Scope::transaction : Scope::session;
 }
 
-/* Has the lock another hold in the other scope?  Then this one is its twin. */
+static HoldState
+state_of(Scope scope) noexcept
+{
+	return scope == Scope::session ? HoldState::session : HoldState::transaction;
+}
+
+/*
+ * Has the lock another hold in the other scope?  Then this one is its twin.  One that is lost would
+ * tell others a wrong scope.
+ */
 static void
 find_twin(Hold *hold) noexcept
 {
-	/* Usually this is the first hold of the lock. */
-	hold->twin = hold->local->nLocks > 1
-		? held_find(hold->key.tag, hold->key.mode, other_scope(hold->key.scope)) : nullptr;
-	if (hold->twin == nullptr)
+	Scope		scope = other_scope(hold->key.scope);
+	Hold	   *twin;
+
+	if (!held_has_any(state_of(scope)))
 		return;
-	hold->twin->twin = hold;
+	twin = held_find(hold->key.tag, hold->key.mode, scope);
+	if (twin == nullptr)
+		return;
+	if (is_lost(twin))
+	{
+		end_hold(twin, HoldEnd::lost, hold->since);
+		return free_ended_slots();
+	}
+	hold->twin = twin;
+	twin->twin = hold;
 	twin_count++;
 }
 
@@ -388,8 +418,11 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 
 	/* What was granted now is no longer lost; an earlier hold can be. */
 	if (hold != nullptr)
+	{
 		hold = keep_count(hold, Min(hold->count, count_of(hold) - 1), hold->count_by_name,
 						  HoldEnd::lost);
+		free_ended_slots();
+	}
 	if (hold != nullptr)
 	{
 		use_name(hold, name, by_name);
@@ -528,8 +561,8 @@ held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_nam
 		release_session_lock(tag, mode);
 	if (hold == nullptr)
 		return;
-	keep_count(hold, hold->count - count, hold->count_by_name - (by_name ? count : 0),
-			   HoldEnd::released);
+	keep_count(hold, Min(hold->count - count, count_of(hold)),
+			   hold->count_by_name - (by_name ? count : 0), HoldEnd::released);
 	free_ended_slots();
 }
 
@@ -560,6 +593,8 @@ held_pass_to_transaction(const LOCKTAG &tag, Mode mode)
 {
 	Hold	   *hold = held_find(tag, mode, Scope::session);
 
+	if (hold != nullptr)
+		hold = held_compare(hold);
 	if (lock_counts(tag, mode).session == 0)
 		return;
 	take_lock(tag, mode, Scope::transaction, true);
@@ -626,7 +661,10 @@ held_notice_lost() noexcept
 	if (is_first_lost && (first->semaphore != nullptr || is_last_lost))
 		end_lost_holds(HoldEnd::released);
 	else if (is_first_lost || is_last_lost)
+	{
 		end_hold(is_first_lost ? first : last, HoldEnd::released, GetCurrentTimestamp());
+		free_ended_slots();
+	}
 }
 
 /* ---- Looking at all ---- */

@@ -62,8 +62,8 @@ void		lock_give_up(const LockRequest &request, int slot);
 
 /*
  * If this session has the lock or slot in session scope: make one of its holds a transaction-level
- * one; the lock is free at no time.  After held_prepare().  May ereport (out of memory), and then
- * nothing has changed.
+ * one; the lock is free at no time.  May ereport (out of memory), and then the session has its hold
+ * as before.
  */
 void		held_pass_to_transaction(const LOCKTAG &tag, Mode mode);
 
@@ -122,6 +122,12 @@ enum class HoldEnd
 
 /* Remove a hold.  Do not use it after this. */
 void		end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept;
+
+/*
+ * The transaction-level holds of this nesting level and of deeper ones, the oldest first.  A loop
+ * may end the present one, or put it elsewhere.
+ */
+compat::ObjectsOnList<Hold, dlist_node> holds_from_level(int level) noexcept;
 
 /* Put a transaction-level hold, which is in that list, behind those of its level. */
 void		sort_by_level(Hold *hold) noexcept;

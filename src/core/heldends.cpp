@@ -39,15 +39,14 @@ static int	aborted_level = 0;
 /*
  * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
  * that it took in the subtransaction.  Such a hold belongs to the level of the cursor, so that the
- * ends of those in between need not look at it.
+ * ends of those in between need not look at it.  From the first one on, so that each goes behind
+ * those before it.
  */
 static void
 end_aborted_holds() noexcept
 {
-	for (Hold *hold : holds_in(HoldState::transaction, &dlist_node::prev))
+	for (Hold *hold : holds_from_level(aborted_level))
 	{
-		if (hold->level < aborted_level)
-			break;
 		if (is_lost(hold))
 			end_hold(hold, HoldEnd::released, GetCurrentTimestamp());
 		else
@@ -75,8 +74,11 @@ pass_xact_holds_to_parent(int level) noexcept
 static void
 log_before_commit()
 {
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now;
 
+	if (setting::log_hold < 0 || !held_has_any(HoldState::transaction))
+		return;
+	now = GetCurrentTimestamp();
 	for (Hold *hold : holds_in(HoldState::transaction))
 	{
 		if (hold->twin != nullptr || hold->is_logged || !is_long_hold(hold, now))
@@ -134,8 +136,7 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_PRE_COMMIT:
 			idle_holder_check();
 			log_ended_holds();
-			if (setting::log_hold >= 0)
-				log_before_commit();
+			log_before_commit();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			log_ended_holds();
@@ -191,7 +192,9 @@ at_resource_release(ResourceReleasePhase phase, bool is_commit, bool is_top_leve
 		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
-	end_lost_twins();
+	/* Once for each statement, whose portal has an owner of its own. */
+	if (!is_top_level && CurrentResourceOwner != CurTransactionResourceOwner)
+		end_lost_twins();
 }
 
 /* ---- The end of the session ---- */

@@ -429,8 +429,12 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
 		lease_row_obey_era(lease, false);
 		at_end(cached, true);
-		if (!lease_row_delete(*lease) && !is_sure)
+		if (!lease_row_delete(*lease))
+		{
+			if (is_sure)
+				raise_row_prevented("_leases");
 			return false;
+		}
 		if (NameStats *stats = stats_of_name(cached))
 			stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)),
 					  Min(lease->ends_at, GetCurrentTimestamp()));

@@ -288,14 +288,24 @@ name_stats(const NameReference &reference) noexcept
 
 /* ---- Eviction ---- */
 
-/* Give an entry another name.  text is for namespace and name, if they are long. */
+/* May ereport (it cannot be mapped), and then nothing has changed. */
+static void
+free_long_text(int number)
+{
+	NameEntry  *entry = entry_of(number);
+
+	if (entry->long_text == InvalidDsaPointer)
+		return;
+	dsa_free(shared_area, entry->long_text);
+	entry->long_text = InvalidDsaPointer;
+}
+
+/* Give a free entry a name.  text is for namespace and name, if they are long. */
 static void
 fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointer text)
 {
 	NameEntry  *entry = entry_of(number);
 
-	if (entry->long_text != InvalidDsaPointer)
-		dsa_free(shared_area, entry->long_text);
 	entry->long_text = text;
 	entry->ns_length = static_cast<int>(name.ns.size());
 	entry->name_length = static_cast<int>(name.name.size());
@@ -311,46 +321,69 @@ fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointe
 
 /*
  * The sums of this namespace in this database; null if there are none, and then *count is how many
- * others there are.
+ * others there are.  May ereport (a long text cannot be mapped).
  */
 static NameEntry *
-find_sums(Oid database, std::string_view ns, int *count) noexcept
+find_sums(Oid database, std::string_view ns, int *count)
 {
 	*count = 0;
 	for (int i = name_table->sums; i != NO_ENTRY; i = entry_of(i)->next, (*count)++)
 	{
-		if (entry_of(i)->key.database == database && entry_of(i)->ns() == ns)
-			return entry_of(i);
+		NameEntry  *sums = entry_of(i);
+
+		if (sums->key.database == database && sums->ns_length == static_cast<int>(ns.size()) &&
+			sums->ns() == ns)
+			return sums;
 	}
 	return nullptr;
 }
 
-/*
- * An entry is live no longer.  Its statistics are added to the sums of its namespace.  If there are
- * none it becomes these itself, with an empty name.  Labels have theirs without a namespace, and
- * so has what finds no place beside MOST_SUMS others; for these there are twice as many places.
- */
-static void
-add_to_sums(int number) noexcept
+namespace
 {
-	NameEntry  *entry = entry_of(number);
+
+/* Where the statistics of an evicted name go. */
+struct SumsPlace
+{
+	NameEntry  *sums;			/* null if there are none yet */
+	bool		has_namespace;	/* else they are those without a namespace */
+	bool		has_room;		/* for new ones */
+};
+
+}								/* anonymous namespace */
+
+/*
+ * Labels have their sums without a namespace, and so has what finds no place beside MOST_SUMS
+ * others; for these there are twice as many places.  May ereport (a long text cannot be mapped).
+ */
+static SumsPlace
+find_place(NameEntry *entry)
+{
 	Oid			database = entry->key.database;
 	int			count;
 	NameEntry  *sums = find_sums(database, entry->ns(), &count);
+	bool		has_namespace = sums != nullptr || count < MOST_SUMS || entry->is_label();
 
-	if (sums == nullptr && count >= MOST_SUMS && !entry->is_label())
-	{
-		entry->ns_length = 0;
+	if (!has_namespace)
 		sums = find_sums(database, "", &count);
-	}
-	if (sums != nullptr)
+	return SumsPlace{sums, has_namespace, count < 2 * MOST_SUMS};
+}
+
+/* An entry is live no longer.  Without sums it becomes these itself, with an empty name. */
+static void
+add_to_sums(int number, const SumsPlace &place) noexcept
+{
+	NameEntry  *entry = entry_of(number);
+
+	if (place.sums != nullptr)
 	{
-		stats_sum(&sums->stats, &entry->stats);
+		stats_sum(&place.sums->stats, &entry->stats);
 		for (pg_atomic_uint32 &role : entry->roles)
-			sums->add_role(pg_atomic_read_u32(&role));
+			place.sums->add_role(pg_atomic_read_u32(&role));
 	}
-	if (sums == nullptr && count < 2 * MOST_SUMS)
+	if (place.sums == nullptr && place.has_room)
 	{
+		if (!place.has_namespace)
+			entry->ns_length = 0;
 		entry->name_length = 0;
 		entry->key.key = Key{0};
 		push(&name_table->sums, number);
@@ -359,19 +392,24 @@ add_to_sums(int number) noexcept
 		push(&name_table->free, number);
 }
 
-/* Evict this name, unless it was pinned or evicted meanwhile.  The lock must be exclusive. */
+/*
+ * Evict this name, unless it was pinned, used or evicted meanwhile.  The lock must be exclusive.
+ * May ereport (a long text cannot be mapped), and then nothing has changed.
+ */
 static bool
-evict(const NameReference &name) noexcept
+evict(const NameReference &name)
 {
 	NameEntry  *entry = entry_of(name.number);
 	uint64		unpinned = static_cast<uint64>(name.generation) << GENERATION_SHIFT;
+	SumsPlace	place = find_place(entry);
 
-	if (!pg_atomic_compare_exchange_u64(&entry->state, &unpinned, unpinned + ONE_GENERATION))
+	if (entry->is_used ||
+		!pg_atomic_compare_exchange_u64(&entry->state, &unpinned, unpinned + ONE_GENERATION))
 		return false;
 	remove_from_bucket(name.number);
 	entry->is_live = false;
 	name_table->live_count--;
-	add_to_sums(name.number);
+	add_to_sums(name.number, place);
 	pg_atomic_fetch_add_u64(&name_table->evicted, 1);
 	return true;
 }
@@ -405,9 +443,13 @@ move_hand(Walk *walk) noexcept
 		walk->steps++;
 		if (!entry->is_live || entry->is_pinned())
 			continue;
-		if (!entry->is_used || walk->steps > walk->most_steps / 2)
-			return number;
+
+		bool		was_used = entry->is_used;
+
+		/* Who uses it from now on keeps it. */
 		entry->is_used = false;
+		if (!was_used || walk->steps > walk->most_steps / 2)
+			return number;
 	}
 	return NO_ENTRY;
 }
@@ -504,6 +546,7 @@ add_name(const NewName &name)
 		add_chunk();
 	if (name.bytes() > NAME_INLINE_BYTES)
 		text = dsa_allocate(shared_area, name.bytes());
+	free_long_text(name_table->free);
 	number = pop(&name_table->free);
 	fill_entry(number, MyDatabaseId, name.given, name.role, text);
 	add_to_bucket(number, name.hash);
@@ -549,7 +592,10 @@ register_locked(const NewName &name, int room)
 		result.has_other |= old_label != NO_ENTRY && !is_label;
 		/* One of too many labels makes room. */
 		if (count >= NAMES_PER_KEY && old_label != NO_ENTRY)
+		{
+			entry_of(old_label)->is_used = false;
 			evict(reference_to(old_label));
+		}
 		else if (count >= NAMES_PER_KEY && is_label)
 			return result;
 		if (name_table->live_count < room)

@@ -594,10 +594,9 @@ find_used_leases(const LockEntries &entries)
  * that can be guessed tells the name: of a hidden lease its use is not shown.
  */
 static bool
-lease_to_show(const LeaseRow &row, const UsedLease *used, TimestampTz now, ShownLease *shown)
+lease_to_show(const LeaseRow &row, bool is_visible, const UsedLease *used, TimestampTz now,
+			  ShownLease *shown)
 {
-	bool		is_visible = may_see_role(row.role);
-
 	if (now >= row.ends_at && (used == nullptr || !is_visible))
 		return false;
 	*shown = {&row, is_visible, is_visible ? printable_text(join_name(row.ns, row.name)) : HIDDEN};
@@ -610,15 +609,20 @@ lease_to_show(const LeaseRow &row, const UsedLease *used, TimestampTz now, Shown
 }
 
 /* Those that are awaited first; then the longest wait, and the oldest. */
-static bool
-comes_before(const ShownLease &a, const ShownLease &b)
+static int
+compare_leases(const void *first, const void *second)
 {
+	const auto &a = *static_cast<const ShownLease *>(first);
+	const auto &b = *static_cast<const ShownLease *>(second);
 	auto		rank = [](const ShownLease &lease) {
 		return std::make_tuple(!lease.is_awaited, or_last(lease.since), !lease.is_visible,
 							   or_last(lease.row->acquired_at));
 	};
 
-	return rank(a) != rank(b) ? rank(a) < rank(b) : compare_texts(a.lock, b.lock) < 0;
+	CHECK_FOR_INTERRUPTS();
+	if (rank(a) != rank(b))
+		return rank(a) < rank(b) ? -1 : 1;
+	return compare_texts(a.lock, b.lock);
 }
 
 /* No more than 10,000 of each role, and those that are used. */
@@ -628,6 +632,8 @@ Activity::read_leases(ShownLease **leases, int *count)
 	HTAB	   *used = find_used_leases(entries);
 	int			row_count = 0;
 	const LeaseRow *rows = lease_rows_read(&row_count);
+	bool		sees_all = may_see_all();
+	bool		sees_role = sees_all;
 	HASH_SEQ_STATUS scan;
 
 	*count = 0;
@@ -638,9 +644,12 @@ Activity::read_leases(ShownLease **leases, int *count)
 		auto	   *lease = static_cast<UsedLease *>(
 			hash_search(used, &rows[i].key.value, HASH_FIND, nullptr));
 
+		CHECK_FOR_INTERRUPTS();
+		if (!sees_all && (i == 0 || rows[i].role != rows[i - 1].role))
+			sees_role = may_see_role(rows[i].role);
 		if (lease != nullptr)
 			lease->is_read = true;
-		*count += lease_to_show(rows[i], lease, now, *leases + *count);
+		*count += lease_to_show(rows[i], sees_role, lease, now, *leases + *count);
 	}
 	hash_seq_init(&scan, used);
 	while (auto *lease = static_cast<UsedLease *>(hash_seq_search(&scan)))
@@ -648,9 +657,9 @@ Activity::read_leases(ShownLease **leases, int *count)
 		const LeaseRow *row = lease->is_read ? nullptr : lease_row_read_now(Key{lease->key});
 
 		if (row != nullptr && may_see_role(row->role))
-			*count += lease_to_show(*row, lease, now, *leases + *count);
+			*count += lease_to_show(*row, true, lease, now, *leases + *count);
 	}
-	std::sort(*leases, *leases + *count, comes_before);
+	qsort(*leases, *count, sizeof(ShownLease), compare_leases);
 }
 
 /* How long, in days and hours as SQL's difference of two times. */

@@ -43,7 +43,7 @@ find_held(HTAB *held, const LockEntry &entry, HASHACTION action, bool *is_known 
 }
 
 SlotSums::SlotSums(const LockEntries &entries)
-	: entries(entries),
+	: context(CurrentMemoryContext), entries(entries),
 	  held(make_hash_table<decltype(HeldSlots::key), HeldSlots>("advisory_ext held slots", 256))
 {
 	for (int i = 0; i < entries.count; i++)
@@ -71,9 +71,10 @@ SlotSums::slots_of(const LockEntry &entry) const
 void
 SlotSums::read_numbers()
 {
+	MemoryContext old_context = MemoryContextSwitchTo(context);
 	HoldReader	holds;
 
-	numbers = make_hash_table<LOCKTAG, GivenNumbers>("advisory_ext given numbers", 256);
+	numbers = make_hash_table<LOCKTAG, GivenNumbers>("advisory_ext given numbers", 256, context);
 	for (int i = 0; i < entries.count; i++)
 	{
 		const LockEntry &entry = entries.entries[i];
@@ -97,6 +98,7 @@ SlotSums::read_numbers()
 			given->first = number;
 		given->disagree |= number != 0 && number != given->first;
 	}
+	MemoryContextSwitchTo(old_context);
 }
 
 bool

@@ -28,6 +28,7 @@ public:
 private:
 	void		read_numbers();
 
+	MemoryContext context;
 	const LockEntries &entries;
 	HTAB	   *held;			/* by semaphore and session */
 	HTAB	   *numbers = nullptr;	/* by semaphore; read when it is first needed */

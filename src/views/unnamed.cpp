@@ -5,11 +5,14 @@
  * What a key is known for is a matter of SQL (45-known-keys.sql): labels in a table, and lists.  To
  * plan a query on that takes milliseconds, so the plan is kept for the session.  The view is found
  * by its name, with the rights of the current user, so it is in a schema that everybody may use.
+ * But nobody may put something else in its place.
  */
 #include "base/pg.h"
 
+#include "base/compat.h"
 #include "base/errors.h"
 #include "base/sqlfunction.h"
+#include "core/owntables.h"
 #include "views/unnamed.h"
 
 namespace advisory
@@ -34,7 +37,22 @@ show_unnamed_locks(ReturnSetInfo *result)
 	});
 }
 
-/* Read the view; the texts (char *) are in the current memory context. */
+/*
+ * Lock the view, so that its name means the same until the transaction ends.  False if it cannot be
+ * locked at once, is not the extension's, or if the current user may not read it.
+ */
+static bool
+lock_view()
+{
+	Oid			view = lock_own_relation("_unnamed_texts", RELKIND_VIEW, AccessShareLock, false);
+
+	return OidIsValid(view) && pg_class_aclcheck(view, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+		compat::may_use_schema(get_rel_namespace(view), GetUserId());
+}
+
+/*
+ * Read the view; the texts (char *) are in the current memory context.  NIL if it cannot be read.
+ */
 static List *
 read_unnamed_texts()
 {
@@ -42,6 +60,8 @@ read_unnamed_texts()
 	MemoryContext context = CurrentMemoryContext;
 	List	   *texts = NIL;
 
+	if (!lock_view())
+		return NIL;
 	SPI_connect();
 	if (plan == nullptr)
 	{
@@ -60,6 +80,8 @@ read_unnamed_texts()
 		char	   *text = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 
+		if (text == nullptr)
+			elog(ERROR, "null value in _unnamed_texts");
 		texts = lappend(texts, pstrdup(text));
 		MemoryContextSwitchTo(old_context);
 	}

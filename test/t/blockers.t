@@ -514,4 +514,43 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     end_of($waiter);
 }
 
+# ---- Several holders of a semaphore --------------------------------------------------------------
+
+# A role that sees little asks more of the catalog for each row.
+{
+    my @holders = map { there(role => 'app')->run(q(SELECT advisory.acquire('q', 'three', 3))) }
+        1 .. 3;
+    my $waiter = there(role => 'app');
+    $waiter->start(q(SELECT advisory.acquire('q', 'three', 3)));
+    wait_until('it waits', sub { $look->value(
+        q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted), $waiter->pid) });
+    my $nobody = there(role => 'nobody');
+    for my $reader ($nobody, $look, $nobody) {
+        $reader->shows(q(SELECT count(*), count(DISTINCT pid), count(remedy)
+            FROM advisory.blockers), '3|3|3', 'a row, and a remedy, for each holder of a slot');
+    }
+    end_of($waiter, @holders);
+}
+
+# ---- Without the view that knows keys ------------------------------------------------------------
+
+{
+    my $holder = there()->run('SELECT pg_advisory_lock(12345)');
+    my $waiter = waiter('SELECT pg_advisory_lock(12345)');
+    my $nobody = there(role => 'nobody');
+    my $TEXTS = q(SELECT lock FROM advisory.blockers UNION ALL
+        SELECT lock FROM advisory.activity WHERE pid = ? ORDER BY 1);
+    $look->run('REVOKE SELECT ON advisory._unnamed_texts FROM PUBLIC');
+    $nobody->shows($TEXTS, [ ('12345') x 2 ],
+        'who may not read the view of keys sees the key', $waiter->pid);
+    $look->run('GRANT SELECT ON advisory._unnamed_texts TO PUBLIC');
+    $nobody->shows($TEXTS, [ ('12345 "Evolve: migration lock"') x 2 ],
+        'who may sees what it is known for', $waiter->pid);
+    my $owner = there()->run('BEGIN', 'LOCK advisory._unnamed_texts IN ACCESS EXCLUSIVE MODE');
+    $nobody->shows(q(SELECT lock FROM advisory.blockers), '12345',
+        'who would have to wait for the view sees the key, too');
+    $owner->run('ROLLBACK');
+    end_of($waiter, $holder, $owner);
+}
+
 done_testing();

@@ -50,6 +50,28 @@ for my $first ('lock', 'xact_lock') {
     }
 }
 
+# What the built-in function has released in the middle of the list is not the session's when the
+# transaction takes it, nor is its time.
+$session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))), 'BEGIN',
+    q(SELECT advisory.xact_lock('scopes', 'b')));
+scopes_are('a session, b transaction, c session', 'taken again for the transaction');
+$look->shows(q(SELECT acquired_at >= (SELECT xact_start FROM pg_stat_activity WHERE pid = l.pid)
+    FROM advisory.locks AS l WHERE name = 'b' AND pid = ?), 1, '... in the transaction',
+    $session->pid);
+$session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
+scopes_are('NULL', '... which ends');
+
+# Of two holds one is released by the built-in function, the other one by the extension.
+$session->run(map({ "SELECT advisory.lock('scopes', '$_')" } qw(a b b c)),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))));
+my $HOLDS = q(SELECT hold_total > interval '0' FROM advisory.stats
+    WHERE namespace = 'scopes' AND name = 'b');
+$look->run('SELECT advisory.stats_reset()');
+$session->shows(q(SELECT advisory.unlock('scopes', 'b')), 1, 'the second one of two holds');
+$look->shows($HOLDS, 1, '... is the last, and counts');
+$session->run('SELECT pg_advisory_unlock_all()');
+
 # A hold that was taken twice, or in a savepoint, and in both modes.
 $session->run(q(SELECT advisory.lock('scopes', 'a') FROM generate_series(1, 2)), 'BEGIN',
     'SAVEPOINT s', q(SELECT advisory.xact_lock('scopes', 'a')),
