@@ -10,9 +10,9 @@ PG_CONFIG  ?= pg_config
 # ---- Sources ----------------------------------------------------------------------------------
 MODULE_big = $(EXTENSION)
 OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
-# make FAULTS=1, for tests only: a second library beside the first one. It stops a session at a named
-# point (src/base/stoppoint.h), and lets requests for memory fail. Sources without such points are
-# not compiled again.
+# make FAULTS=1, for tests only: a second library beside the first one. It stops a session at a
+# named point (src/base/stoppoint.h), and lets requests for memory fail. Sources without such points
+# are not compiled again.
 ifdef FAULTS
 MODULE_big = $(EXTENSION)_faults
 STOPPABLE  = $(patsubst %.cpp,%.o,$(shell grep -lw STOP_POINT src/*/*.cpp))

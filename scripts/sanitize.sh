@@ -70,7 +70,8 @@ under_sanitizers() {
         "$REPOSITORY/test/sanitizers.c"
     CXX="g++ -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer" \
     ADVISORY_EXT_UNDER="env LD_PRELOAD=$reports.so:$asan:$ubsan:\$LD_PRELOAD" \
-        watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap races"
+        watched "AddressSanitizer and UndefinedBehaviorSanitizer" \
+            "regress isolation pgtap tap races"
 }
 
 under_valgrind() {

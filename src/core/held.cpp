@@ -530,8 +530,8 @@ free_ended_slots() noexcept
 }
 
 /*
- * Keep this count of a hold; by_name: at most this many as taken by name.  Returns the hold, or null
- * if nothing of it is left.  free_ended_slots() must follow.
+ * Keep this count of a hold; by_name: at most this many as taken by name.  Returns the hold, or
+ * null if nothing of it is left.  free_ended_slots() must follow.
  */
 static Hold *
 keep_count(Hold *hold, int64 count, int64 by_name, HoldEnd end) noexcept

@@ -97,7 +97,9 @@ int			held_count_locks() noexcept;
  */
 struct HeldHooks
 {
-	/* The hold of a slot: its lock was released, or is_prepared: a prepared transaction keeps it. */
+	/*
+	 * The hold of a slot: its lock was released, or is_prepared: a prepared transaction keeps it.
+	 */
 	void		(*slot_ended) (Hold *slot, bool is_prepared) noexcept;
 	/* Before and after a commit, after an abort. */
 	void		(*transaction_ends) (XactEvent event) noexcept;

@@ -42,7 +42,8 @@ log_hold(const Hold *hold, TimestampTz now)
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					shown, mode_name(hold->key.mode), length / 1000, static_cast<int>(length % 1000))));
+					shown, mode_name(hold->key.mode), length / 1000,
+					static_cast<int>(length % 1000))));
 	pfree(shown);
 }
 

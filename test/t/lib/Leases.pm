@@ -30,7 +30,8 @@ sub try_lease ($session, $name, $more = q(, '1 h')) {
 sub waits_for_lease ($session, @statement) {
     $session->start(@statement) if @statement;
     return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
-            kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done });
+            kind = 'lease' AND wait_start IS NOT NULL AND pid = ?), $session->pid)
+        || $session->is_done });
 }
 
 # These sessions wait for this lease, one behind the other.
