@@ -145,7 +145,7 @@ FAULT(heap_form_tuple, HeapTuple, (TupleDesc form, Datum *values, bool *nulls),
 FAULT(tuplestore_putvalues, void,
 	  (Tuplestorestate *store, TupleDesc form, Datum *values, bool *nulls),
 	  (store, form, values, nulls))
-FAULT(InitMaterializedSRF, void, (FunctionCallInfo call, bits32 flags), (call, flags))
+FAULT(InitMaterializedSRF, void, (FunctionCallInfo call, uint32 flags), (call, flags))
 FAULT(accumArrayResult, ArrayBuildState *,
 	  (ArrayBuildState *state, Datum value, bool null, Oid type, MemoryContext context),
 	  (state, value, null, type, context))
