@@ -174,8 +174,13 @@ FAULT(dshash_create, dshash_table *,
 FAULT(dshash_attach, dshash_table *,
 	  (dsa_area *area, const dshash_parameters *form, dshash_table_handle handle, void *argument),
 	  (area, form, handle, argument))
+#if PG_VERSION_NUM < 190000
 FAULT(dshash_find_or_insert, void *, (dshash_table *table, const void *key, bool *found),
 	  (table, key, found))
+#else
+FAULT(dshash_find_or_insert_extended, void *,
+	  (dshash_table *table, const void *key, bool *found, int flags), (table, key, found, flags))
+#endif
 
 /* The lock table */
 FAULT_OR_LATE(LockAcquire, LockAcquireResult,
