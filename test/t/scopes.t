@@ -72,6 +72,33 @@ $session->shows(q(SELECT advisory.unlock('scopes', 'b')), 1, 'the second one of 
 $look->shows($HOLDS, 1, '... is the last, and counts');
 $session->run('SELECT pg_advisory_unlock_all()');
 
+# The lock manager gives what it knew of a lock to another lock.
+$session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))), 'SELECT pg_advisory_lock(4711)');
+$session->shows(q(SELECT advisory.hold_count('scopes', 'b')), 0, 'another lock is not taken for it');
+$session->shows(q(SELECT advisory.unlock('scopes', 'b')), 0, '... nor released');
+$session->shows('SELECT pg_advisory_unlock(4711)', 1, '... which is still held');
+$session->run('SELECT pg_advisory_unlock_all()');
+
+# A lock that is taken again begins again.
+$session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))));
+my $before = $look->value('SELECT clock_timestamp()');
+$session->run(q(SELECT advisory.lock('scopes', 'b')));
+$look->shows(q(SELECT acquired_at >= ? FROM advisory.locks WHERE name = 'b' AND pid = ?), 1,
+    'its time is that of the second lock()', $before, $session->pid);
+$session->run('SELECT pg_advisory_unlock_all()');
+
+# All are released, and another one is taken, before the statement ends.
+$session->run(map { "SELECT advisory.acquire('scopes', '$_', 1)" } 'a', 'b');
+$session->run(q(SELECT pg_advisory_unlock_all(), advisory.lock('scopes', 'last')));
+for my $name ('a', 'b') {
+    $look->shows("SELECT advisory.try_acquire('scopes', '$name', 2)", 1,
+        "the slot of $name is known to be free");
+}
+$look->run('SELECT pg_advisory_unlock_all()');
+$session->run('SELECT pg_advisory_unlock_all()');
+
 # A hold that was taken twice, or in a savepoint, and in both modes.
 $session->run(q(SELECT advisory.lock('scopes', 'a') FROM generate_series(1, 2)), 'BEGIN',
     'SAVEPOINT s', q(SELECT advisory.xact_lock('scopes', 'a')),
@@ -89,6 +116,9 @@ $session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
 scopes_are('NULL', 'nothing is left');
 
 # A job leaves its lock to the transaction.
+$session->run('BEGIN', q(CALL advisory.run('scopes', 'a', 'SELECT 1')));
+scopes_are('a transaction', 'a job in a transaction');
+$session->run('COMMIT');
 $session->run(q(SELECT advisory.lock('scopes', 'a')), 'BEGIN',
     q(CALL advisory.run('scopes', 'a', 'SELECT 1')));
 scopes_are('a session', 'a job in a transaction, whose session has had its lock before');
