@@ -90,14 +90,20 @@ $look->shows(q(SELECT acquired_at >= ? FROM advisory.locks WHERE name = 'b' AND 
 $session->run('SELECT pg_advisory_unlock_all()');
 
 # All are released, and another one is taken, before the statement ends.
-$session->run(map { "SELECT advisory.acquire('scopes', '$_', 1)" } 'a', 'b');
+$session->run(q(SELECT advisory.lock('scopes', 'first')),
+    map { q(SELECT advisory.acquire('scopes', 'slots', 2)) } 1, 2);
 $session->run(q(SELECT pg_advisory_unlock_all(), advisory.lock('scopes', 'last')));
-for my $name ('a', 'b') {
-    $look->shows("SELECT advisory.try_acquire('scopes', '$name', 2)", 1,
-        "the slot of $name is known to be free");
-}
-$look->run('SELECT pg_advisory_unlock_all()');
-$session->run('SELECT pg_advisory_unlock_all()');
+$look->shows(q(SELECT advisory.try_acquire('scopes', 'slots', 2)), 1,
+    'slots are known to be free when all is released but what was taken then');
+$_->run('SELECT pg_advisory_unlock_all()') for $look, $session;
+
+# What is held in both scopes is held since the first of the two, also when that one ends.
+$session->run(q(SELECT advisory.lock('scopes', 'a')), 'BEGIN',
+    q(SELECT advisory.xact_lock('scopes', 'a')), q(SELECT advisory.unlock('scopes', 'a')));
+$look->shows(q(SELECT acquired_at < (SELECT xact_start FROM pg_stat_activity WHERE pid = l.pid)
+    FROM advisory.locks AS l WHERE name = 'a' AND pid = ?), 1,
+    'the time of a lock is that of its first hold', $session->pid);
+$session->run('COMMIT');
 
 # A hold that was taken twice, or in a savepoint, and in both modes.
 $session->run(q(SELECT advisory.lock('scopes', 'a') FROM generate_series(1, 2)), 'BEGIN',
