@@ -89,10 +89,12 @@ $look->shows(q(SELECT acquired_at >= ? FROM advisory.locks WHERE name = 'b' AND 
     'its time is that of the second lock()', $before, $session->pid);
 $session->run('SELECT pg_advisory_unlock_all()');
 
-# All are released, and another one is taken, before the statement ends.
+# All are released, and the last one is taken again, before the statement ends.
 $session->run(q(SELECT advisory.lock('scopes', 'first')),
-    map { q(SELECT advisory.acquire('scopes', 'slots', 2)) } 1, 2);
-$session->run(q(SELECT pg_advisory_unlock_all(), advisory.lock('scopes', 'last')));
+    map({ q(SELECT advisory.acquire('scopes', 'slots', 2)) } 1, 2),
+    q(SELECT advisory.lock('scopes', 'last')));
+$session->run(
+    q(SELECT pg_advisory_unlock_all(), pg_advisory_lock(advisory.key('scopes', 'last'))));
 $look->shows(q(SELECT advisory.try_acquire('scopes', 'slots', 2)), 1,
     'slots are known to be free when all is released but what was taken then');
 $_->run('SELECT pg_advisory_unlock_all()') for $look, $session;
