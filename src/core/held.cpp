@@ -214,8 +214,7 @@ void
 held_prepare()
 {
 	hear_about_end_of_session();
-	if (held_has_any(HoldState::to_log))
-		log_ended_holds();
+	log_ended_holds();
 	idle_holder_check();
 	if (held_count() == 0 && most_holds > KEPT_HOLDS && !held_has_any(HoldState::ended))
 		free_memory();
@@ -416,7 +415,10 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	Hold	   *hold = held_find(tag, mode, scope, name);
 	TimestampTz now;
 
-	/* What was granted now is no longer lost; an earlier hold can be. */
+	/*
+	 * What was granted now is no longer lost; an earlier hold can be.  If it was a slot it is marked
+	 * as free before the new one is marked as taken.
+	 */
 	if (hold != nullptr)
 	{
 		hold = keep_count(hold, Min(hold->count, count_of(hold) - 1), hold->count_by_name,

@@ -71,11 +71,10 @@ semaphore_slot_ended(Hold *slot, bool is_prepared) noexcept
 
 	if (dlist_is_empty(&slot->semaphore->slots))
 		note_unknown_slots(state, false);
-	/* A slot that this session has nevertheless will not be marked as free later. */
-	if (is_prepared || is_held_by_me(slot->key.tag, Mode::exclusive))
-		return mark_slot(state, slot_of(slot->key.tag), SlotMark::unverified);
-	mark_slot(state, slot_of(slot->key.tag), SlotMark::free);
-	wake_waiters(state);
+	/* If this session has just got it again, add_slot() marks it as taken after this. */
+	mark_slot(state, slot_of(slot->key.tag), is_prepared ? SlotMark::unverified : SlotMark::free);
+	if (!is_prepared)
+		wake_waiters(state);
 }
 
 void

@@ -83,7 +83,7 @@ SlotSums::read_numbers()
 			continue;
 
 		LOCKTAG		tag = queue_of(entry.tag);
-		int			number = entry.granted ? holds.find(entry).hold.slots : entry.slots;
+		int			number = slots_given(entry, holds.find(entry));
 		bool		is_known;
 		auto	   *given = static_cast<GivenNumbers *>(
 			hash_search(numbers, &tag, HASH_ENTER, &is_known));

@@ -75,7 +75,8 @@ $session->run('SELECT pg_advisory_unlock_all()');
 # The lock manager gives what it knew of a lock to another lock.
 $session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
     q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))), 'SELECT pg_advisory_lock(4711)');
-$session->shows(q(SELECT advisory.hold_count('scopes', 'b')), 0, 'another lock is not taken for it');
+$session->shows(q(SELECT advisory.hold_count('scopes', 'b')), 0,
+    'another lock is not taken for it');
 $session->shows(q(SELECT advisory.unlock('scopes', 'b')), 0, '... nor released');
 $session->shows('SELECT pg_advisory_unlock(4711)', 1, '... which is still held');
 $session->run('SELECT pg_advisory_unlock_all()');
