@@ -3,6 +3,9 @@
 --
 --     psql -d mydb -v ON_ERROR_STOP=1 -f advisory.sql
 --
+-- Without ON_ERROR_STOP psql would go on after an error: the first one says what is wrong, all
+-- others follow from it, and nothing has changed.  The last statement says what the database has.
+--
 -- The role that runs it owns the objects.  It needs no privilege but CREATE on the database, and no
 -- setting.  To remove all: DROP SCHEMA advisory CASCADE.  To upgrade, run a newer file: rows of
 -- tables are kept.  doc/portable.md says what differs from the extension.
@@ -79,6 +82,14 @@ BEGIN
             MESSAGE = 'schema "advisory" belongs to another role',
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
+        IF NOT has_database_privilege(current_database(), 'CREATE') THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+                MESSAGE = format('role %I may not create a schema in database %I', current_user,
+                                 current_database()),
+                HINT = format('Let its owner GRANT CREATE ON DATABASE %I TO %I. Nothing has '
+                              'changed. What psql reports after this follows from it.',
+                              current_database(), current_user);
+        END IF;
         CREATE SCHEMA advisory;
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
@@ -5013,3 +5024,6 @@ GRANT SELECT ON
     _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets, _blockers TO PUBLIC;
 
 COMMIT;
+
+-- An error, if the file has failed in a database that had no older one.
+SELECT advisory.edition(), advisory.version();

@@ -46,3 +46,6 @@ GRANT SELECT ON
     _shown_leases, _keys, _own, _uses, _prepared, _tree, _sets, _blockers TO PUBLIC;
 
 COMMIT;
+
+-- An error, if the file has failed in a database that had no older one.
+SELECT advisory.edition(), advisory.version();

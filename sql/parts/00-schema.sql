@@ -1,5 +1,15 @@
 -- The script creates the schemas itself, and the control file does not name them.  So CREATE
 -- EXTENSION never adopts a schema that somebody else has made, but fails.
+DO $$
+BEGIN
+    -- Only the catalog is asked: a function of that schema could be anybody's.
+    IF to_regprocedure('advisory.edition()') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
+            MESSAGE = 'schema "advisory" already exists',
+            HINT = 'If it is that of the portable edition, run portable/to-extension.sql, which '
+                   'puts the extension in its place, with all labels, claims, fences and leases.';
+    END IF;
+END $$;
 CREATE SCHEMA advisory;
 COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, leases, and views';
 

@@ -95,6 +95,7 @@ $extension->shows('SELECT advisory.edition()', 'extension', 'which stays as it i
 my $refused = session()->fails('CREATE EXTENSION advisory_ext', '42P06',
     'nor can the extension be created beside it');
 like($refused->{message}, qr/schema "advisory" already exists/, '... as the error says');
+like($refused->{hint}, qr{portable/to-extension[.]sql}, '... which names the way to the extension');
 
 # ---- The reference -------------------------------------------------------------------------------
 

@@ -36,6 +36,28 @@ like(install($_), qr/schema "advisory" belongs to another role/,
 $admin->shows(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory'),
     'portable_owner', '... and it belongs to whoever ran it first');
 
+# A role that may create nothing. By psql as whoever forgets ON_ERROR_STOP runs it; and by another
+# program, which sends the file as one string.
+{
+    my $file = "$FindBin::Bin/../../portable/advisory.sql";
+    create_database(name => "advisory_denied_$$", extension => 0);
+    my $denied = session(role => 'portable_other', database => "advisory_denied_$$");
+    my $refused = qr/role portable_other may not create a schema in database advisory_denied_$$/;
+    my $said = `psql -Xq -o /dev/null -U portable_other -f '$file' advisory_denied_$$ 2>&1`;
+    my @errors = $said =~ /(ERROR: .*)/g;
+    like($errors[0], $refused, 'a role that may create nothing is told so first');
+    like($said, qr/\nHINT:  .*GRANT CREATE ON DATABASE advisory_denied_$$ TO portable_other[.]/,
+        '... with the remedy');
+    is_deeply([ grep { !/current transaction is aborted/ } @errors[ 1 .. $#errors ] ],
+        ['ERROR:  schema "advisory" does not exist'], '... and last that nothing is there');
+    open my $in, '<', $file or die "$!\n";
+    my $text = do { local $/ = undef; <$in> };
+    like($denied->fails($text, '42501', 'as one string')->{message}, $refused,
+        '... it has this error only');
+    $denied->disconnect;
+    $admin->run(qq(DROP DATABASE "advisory_denied_$$"));
+}
+
 # ---- A hostile search_path -----------------------------------------------------------------------
 
 $owner->shows(q{SELECT oid::regprocedure::text FROM pg_proc
