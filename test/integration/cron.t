@@ -2,7 +2,9 @@
 # Jobs of the real pg_cron that run their command by advisory.run(). pg_cron starts jobs at full
 # minutes, so all of this is scheduled for one minute and looked at in the next.
 use AdvisoryTest;
+use FindBin;
 use List::Util qw(sum);
+use Page;
 use Time::HiRes qw(sleep time);
 
 # How long a job works, so that those of one minute would overlap.
@@ -65,6 +67,13 @@ for my $job (@jobs) {
 }
 my $number = sum(map { $_->[1] } @jobs);
 
+# What doc/jobs.md shows, but in the next minute, as all others.
+my ($schedule, $details) = map { $_->{text} } grep { ($_->{run_by} // '') =~ /cron[.]t$/ }
+    Page->new("$FindBin::Bin/../../doc/jobs.md")->others;
+$look->run('CREATE TABLE made (at timestamptz)', q(CREATE PROCEDURE run_invoices() LANGUAGE sql
+    AS 'INSERT INTO made VALUES (now())'), $schedule =~ s/'0 3 /'* * /r);
+$number++;
+
 # Once: after the first start they are unscheduled, and go on to their ends.
 wait_until('pg_cron has started all jobs', sub {
     $look->value(q{SELECT count(*) FROM cron.job_run_details WHERE status <> 'starting'}) >= $number
@@ -123,6 +132,10 @@ for my $case ([ 'strict', qr{could not obtain advisory lock "cron/strict"} ],
     like($look->value(q{SELECT return_message FROM cron.job_run_details JOIN cron.job USING (jobid)
         WHERE jobname LIKE ? AND status = 'failed'}, "$lock %"), $why, "$lock: pg_cron knows why");
 }
+$look->shows($details =~ s/start_time/start_time IS NOT NULL/r, '1|succeeded|CALL',
+    "the page's job has run, and the page says where to look");
+$look->shows(q{SELECT count(*), (SELECT state FROM advisory.claims WHERE name = 'nightly')
+    FROM made}, '1|done', '... once in its window');
 $look->shows(q{SELECT count(*) FROM advisory.locks WHERE kind IN ('lock', 'semaphore', 'queue')
         AND namespace IS NOT NULL}, 0, 'nothing is left locked');
 done_testing();
