@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # make: objects that were built for another server, or with other flags, are built again. Two builds
-# of one server version shared objects once, and crashed on every call. And its help.
+# of one server version shared objects once, and crashed on every call. And its help,
+# and what Python finds beside the library.
 # Runs once: no server is asked.
 use strict;
 use warnings;
@@ -79,6 +80,19 @@ is(builds(), 0, 'once');
     my $said = qx{make -C '$context' PG_CONFIG=none $made 2>&1};
     is($?, 0, 'the files for the Docker image give the install script') or diag($said);
     ok(-s "$context/$made", 'which is not empty');
+}
+
+# Python looks for modules in the current folder first, and a library there is one. But a folder of
+# the same name goes before: the link to the package.
+SKIP: {
+    skip 'there is no python3 here', 1 if system('python3 -c "" 2>/dev/null') != 0;
+    skip 'only a clone has it', 1 if !-e "$repository/.ci";
+    symlink "$repository/advisory_ext", "$directory/advisory_ext" or die "advisory_ext: $!\n";
+    put('advisory_ext.so', 'no module of Python');
+    my $found = qx{cd '$directory' &&
+        python3 -B -c 'import advisory_ext; print(advisory_ext.Advisory)' 2>&1};
+    is($found, "<class 'advisory_ext._advisory.Advisory'>\n",
+        'beside the library, Python imports the package');
 }
 
 my @help = split /\n/, qx{make -s -C '$repository' help};
