@@ -236,6 +236,29 @@ BEGIN
     RETURN names;
 END $$;
 
+-- Tells a session on a standby, once, that locks there are its own.  DISCARD ALL resets a setting,
+-- so after it the next client of a session pooler is told, too.  Always true, for conditions.
+CREATE OR REPLACE FUNCTION advisory._tell_of_standby(takes_locks boolean)
+    RETURNS boolean
+    LANGUAGE plpgsql AS $$
+DECLARE
+    told text := 'advisory_portable.told_' || CASE WHEN takes_locks THEN 'taker' ELSE 'reader' END;
+BEGIN
+    IF NOT pg_is_in_recovery() OR current_setting(told, true) = 'yes' THEN
+        RETURN true;
+    END IF;
+    PERFORM set_config(told, 'yes', false);
+    IF takes_locks THEN
+        RAISE WARNING 'locks on a standby do not exclude sessions of the primary'
+            USING HINT = 'Take the lock on the primary.';
+    ELSE
+        RAISE NOTICE 'this server is a standby: it shows its own locks, not those of the primary'
+            USING DETAIL = 'Leases and claims are those of the primary, as far as they have been '
+                           'replicated.', HINT = 'Look on the primary.';
+    END IF;
+    RETURN true;
+END $$;
+
 -- '?' for control characters, line separators, and changes of direction: a name forges no line.
 CREATE OR REPLACE FUNCTION advisory._printable(line text)
     RETURNS text
@@ -446,6 +469,9 @@ CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, ke
 DECLARE
     setting text := current_setting('lock_timeout');
 BEGIN
+    IF pg_is_in_recovery() THEN
+        PERFORM _tell_of_standby(true);
+    END IF;
     IF _try_once(is_shared, is_xact, key) THEN
         RETURN true;
     END IF;
@@ -824,7 +850,11 @@ BEGIN
         PERFORM _check(wanted::text, 'wanted');
         RAISE EXCEPTION USING ERRCODE = '22023',
             MESSAGE = 'wanted must be between 1 and ' || slots;
-    ELSIF wanted = 1 THEN
+    ELSIF pg_is_in_recovery() THEN
+        PERFORM _tell_of_standby(true);
+    END IF;
+
+    IF wanted = 1 THEN
         taken := _take_slots(is_xact, base, slots, 1);
         IF taken IS NOT NULL THEN
             RETURN taken;
@@ -1386,8 +1416,11 @@ CREATE OR REPLACE VIEW advisory.claims AS
            CASE WHEN may_see OR claimed_by IS NULL THEN _printable(left(claimed_by, 256))
                 ELSE hidden END AS claimed_by,
            nullif(finished_at, claimed_at) AS finished_at,
-           -- It runs while its session holds the lock of its name, or a slot.
-           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL
+           -- It runs while its session holds the lock of its name, or a slot.  A standby does not
+           -- know that.
+           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND pg_is_in_recovery()
+                THEN NULL
+                WHEN finished_at IS NULL AND claimed_at IS NOT NULL
                      AND ((pid, key) IN (SELECT k.pid, k.key FROM _keys AS k)
                           OR (pid, _slot_key(namespace, name, 0)) IN (
                               SELECT k.pid, k.key & -16384 FROM _keys AS k)) THEN 'running'
@@ -1404,7 +1437,8 @@ CREATE OR REPLACE VIEW advisory.claims AS
                          pg_has_role('pg_read_all_stats', 'USAGE')
                          OR _has_role(current_user, role, role_name, system, 'USAGE'))
              AS l (hidden, now, may_see)
-    WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
+    -- That is what unclaim() of the first window leaves.
+    WHERE last_window > '-infinity' AND (SELECT _tell_of_standby(false));
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
 -- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.
@@ -2075,7 +2109,8 @@ CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
            remaining, renewals
     FROM _shown_leases
-    WHERE place <= 10000    -- One role that takes very many hides nobody else's.
+    -- One role that takes very many hides nobody else's.
+    WHERE place <= 10000 AND (SELECT _tell_of_standby(false))
     ORDER BY expires_at DESC;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 
@@ -2546,6 +2581,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
     SET jit = off AS $$
     -- Otherwise pg_stat_activity stays as it was when the transaction first looked at it.
     SELECT pg_stat_clear_snapshot();
+    SELECT _tell_of_standby(false);
     WITH lock AS MATERIALIZED (SELECT * FROM _named_locks(of_namespace, of_name)),
     holder AS MATERIALIZED (    -- Of slots and leases.
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
@@ -3058,7 +3094,8 @@ CREATE OR REPLACE FUNCTION advisory.lock(namespace text, name text, timeout inte
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('t', false, 'f', namespace, name, advisory.key(namespace, name),
@@ -3071,7 +3108,8 @@ CREATE OR REPLACE FUNCTION advisory.lock(namespace text, id bigint, timeout inte
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3088,7 +3126,8 @@ CREATE OR REPLACE FUNCTION advisory.lock(namespace text, id uuid, timeout interv
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3106,7 +3145,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('f', false, 'f', namespace, name, advisory.key(namespace, name),
@@ -3120,7 +3160,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3137,7 +3178,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock(namespace text, id uuid, timeout in
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3155,7 +3197,8 @@ CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('t', true, 'f', namespace, name, advisory.key(namespace, name), timeout)) $$;
@@ -3168,7 +3211,8 @@ CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3186,7 +3230,8 @@ CREATE OR REPLACE FUNCTION advisory.lock_shared(namespace text, id uuid,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3204,7 +3249,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('f', true, 'f', namespace, name, advisory.key(namespace, name), timeout)) $$;
@@ -3217,7 +3263,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3235,7 +3282,8 @@ CREATE OR REPLACE FUNCTION advisory.try_lock_shared(namespace text, id uuid,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3253,7 +3301,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('t', false, 't', namespace, name, advisory.key(namespace, name),
@@ -3267,7 +3316,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3285,7 +3335,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock(namespace text, id uuid,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3303,7 +3354,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('f', false, 't', namespace, name, advisory.key(namespace, name),
@@ -3317,7 +3369,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3335,7 +3388,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock(namespace text, id uuid,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3353,7 +3407,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, name text,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('t', true, 't', namespace, name, advisory.key(namespace, name), timeout)) $$;
@@ -3366,7 +3421,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, id bigint,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3384,7 +3440,8 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock_shared(namespace text, id uuid,
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3402,7 +3459,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, name te
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace, name)) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
         advisory._lock('f', true, 't', namespace, name, advisory.key(namespace, name), timeout)) $$;
@@ -3415,7 +3473,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, id bigi
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3433,7 +3492,8 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared(namespace text, id uuid
     LANGUAGE sql COST 1000 AS $$
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
-                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms' THEN NULL
+                  OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery() THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(advisory.key(namespace,
             coalesce(id::pg_catalog.text, (advisory._check_list(namespace,
             ARRAY[id::pg_catalog.text], 'id'))[1]))) END
@@ -3636,6 +3696,7 @@ CREATE OR REPLACE FUNCTION advisory.lock_key(key bigint, timeout interval DEFAUL
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(key) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3650,6 +3711,7 @@ CREATE OR REPLACE FUNCTION advisory.try_lock_key(key bigint, timeout interval DE
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock(key) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3664,6 +3726,7 @@ CREATE OR REPLACE FUNCTION advisory.lock_shared_key(key bigint, timeout interval
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(key) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3678,6 +3741,7 @@ CREATE OR REPLACE FUNCTION advisory.try_lock_shared_key(key bigint, timeout inte
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_lock_shared(key) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3692,6 +3756,7 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock_key(key bigint, timeout interval D
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(key) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3706,6 +3771,7 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock_key(key bigint, timeout interv
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock(key) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3720,6 +3786,7 @@ CREATE OR REPLACE FUNCTION advisory.xact_lock_shared_key(key bigint, timeout int
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(key) END
         OR CASE WHEN NOT 't' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,
@@ -3735,6 +3802,7 @@ CREATE OR REPLACE FUNCTION advisory.try_xact_lock_shared_key(key bigint,
     SELECT coalesce(
         CASE WHEN timeout OPERATOR(pg_catalog.<) '0'
                   OR timeout OPERATOR(pg_catalog.>) '2147483647 ms'
+                  OR pg_catalog.pg_is_in_recovery()
                   OR label OPERATOR(pg_catalog.=) '' THEN NULL
              ELSE pg_catalog.pg_try_advisory_xact_lock_shared(key) END
         OR CASE WHEN NOT 'f' AND timeout OPERATOR(pg_catalog.=) '0' THEN false END,

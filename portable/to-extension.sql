@@ -153,8 +153,8 @@ DECLARE
         _printable,_raise_not_available,_raise_not_inside,_raise_taken,_renew_lease,_request,
         _require,_role_here,_serve_request,_server,_server_began,_sets,_shown_leases,_sign_request,
         _slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,_take_slots,_take_slots_through,
-        _terminate,_terminate_statement,_timeline,_token,_tree,_try_any,_try_once,_unlock,
-        _unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_who,_why_held,_window,_window_at}';
+        _tell_of_standby,_terminate,_terminate_statement,_timeline,_token,_tree,_try_any,_try_once,
+        _unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_who,_why_held,_window,_window_at}';
     one text;
     was_dropped boolean := true;
     objects text;

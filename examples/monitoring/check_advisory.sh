@@ -171,6 +171,7 @@ export PGOPTIONS="${PGOPTIONS:-} -c statement_timeout=${seconds}s"
 # nobody else's. The view loads the library, which knows the setting then.
 answer=$(psql -XqAtw -F '|' -v ON_ERROR_STOP=1 -v leak_after="$leak_after" 2>&1 <<SQL
 SET search_path = pg_catalog;
+SET client_min_messages = warning;
 DO 'BEGIN
     IF current_setting(''is_superuser'')::boolean AND EXISTS (
         SELECT FROM pg_namespace JOIN pg_roles AS r ON r.oid = nspowner

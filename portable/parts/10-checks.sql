@@ -49,6 +49,29 @@ BEGIN
     RETURN names;
 END $$;
 
+-- Tells a session on a standby, once, that locks there are its own.  DISCARD ALL resets a setting,
+-- so after it the next client of a session pooler is told, too.  Always true, for conditions.
+CREATE OR REPLACE FUNCTION advisory._tell_of_standby(takes_locks boolean)
+    RETURNS boolean
+    LANGUAGE plpgsql AS $$
+DECLARE
+    told text := 'advisory_portable.told_' || CASE WHEN takes_locks THEN 'taker' ELSE 'reader' END;
+BEGIN
+    IF NOT pg_is_in_recovery() OR current_setting(told, true) = 'yes' THEN
+        RETURN true;
+    END IF;
+    PERFORM set_config(told, 'yes', false);
+    IF takes_locks THEN
+        RAISE WARNING 'locks on a standby do not exclude sessions of the primary'
+            USING HINT = 'Take the lock on the primary.';
+    ELSE
+        RAISE NOTICE 'this server is a standby: it shows its own locks, not those of the primary'
+            USING DETAIL = 'Leases and claims are those of the primary, as far as they have been '
+                           'replicated.', HINT = 'Look on the primary.';
+    END IF;
+    RETURN true;
+END $$;
+
 -- '?' for control characters, line separators, and changes of direction: a name forges no line.
 CREATE OR REPLACE FUNCTION advisory._printable(line text)
     RETURNS text

@@ -106,6 +106,9 @@ CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, ke
 DECLARE
     setting text := current_setting('lock_timeout');
 BEGIN
+    IF pg_is_in_recovery() THEN
+        PERFORM _tell_of_standby(true);
+    END IF;
     IF _try_once(is_shared, is_xact, key) THEN
         RETURN true;
     END IF;

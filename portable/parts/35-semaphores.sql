@@ -132,7 +132,11 @@ BEGIN
         PERFORM _check(wanted::text, 'wanted');
         RAISE EXCEPTION USING ERRCODE = '22023',
             MESSAGE = 'wanted must be between 1 and ' || slots;
-    ELSIF wanted = 1 THEN
+    ELSIF pg_is_in_recovery() THEN
+        PERFORM _tell_of_standby(true);
+    END IF;
+
+    IF wanted = 1 THEN
         taken := _take_slots(is_xact, base, slots, 1);
         IF taken IS NOT NULL THEN
             RETURN taken;

@@ -39,8 +39,11 @@ CREATE OR REPLACE VIEW advisory.claims AS
            CASE WHEN may_see OR claimed_by IS NULL THEN _printable(left(claimed_by, 256))
                 ELSE hidden END AS claimed_by,
            nullif(finished_at, claimed_at) AS finished_at,
-           -- It runs while its session holds the lock of its name, or a slot.
-           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL
+           -- It runs while its session holds the lock of its name, or a slot.  A standby does not
+           -- know that.
+           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND pg_is_in_recovery()
+                THEN NULL
+                WHEN finished_at IS NULL AND claimed_at IS NOT NULL
                      AND ((pid, key) IN (SELECT k.pid, k.key FROM _keys AS k)
                           OR (pid, _slot_key(namespace, name, 0)) IN (
                               SELECT k.pid, k.key & -16384 FROM _keys AS k)) THEN 'running'
@@ -57,7 +60,8 @@ CREATE OR REPLACE VIEW advisory.claims AS
                          pg_has_role('pg_read_all_stats', 'USAGE')
                          OR _has_role(current_user, role, role_name, system, 'USAGE'))
              AS l (hidden, now, may_see)
-    WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
+    -- That is what unclaim() of the first window leaves.
+    WHERE last_window > '-infinity' AND (SELECT _tell_of_standby(false));
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
 -- The window at a time, on the clocks of a time zone, counted from the first Monday of the century.

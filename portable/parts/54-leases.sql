@@ -476,6 +476,7 @@ CREATE OR REPLACE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
            remaining, renewals
     FROM _shown_leases
-    WHERE place <= 10000    -- One role that takes very many hides nobody else's.
+    -- One role that takes very many hides nobody else's.
+    WHERE place <= 10000 AND (SELECT _tell_of_standby(false))
     ORDER BY expires_at DESC;
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';

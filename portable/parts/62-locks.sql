@@ -145,6 +145,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
     SET jit = off AS $$
     -- Otherwise pg_stat_activity stays as it was when the transaction first looked at it.
     SELECT pg_stat_clear_snapshot();
+    SELECT _tell_of_standby(false);
     WITH lock AS MATERIALIZED (SELECT * FROM _named_locks(of_namespace, of_name)),
     holder AS MATERIALIZED (    -- Of slots and leases.
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids

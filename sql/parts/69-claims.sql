@@ -79,7 +79,14 @@ $$;
 COMMENT ON FUNCTION advisory_internal.describe_claim(advisory._claims, oid) IS
     'a claim as a sentence, as far as a role may see it';
 
--- A restored dump may contain any text.
+CREATE FUNCTION advisory_internal.tell_of_standby()
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_tell_of_standby'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory_internal.tell_of_standby() IS
+    'true; on a standby with a NOTICE, once a session';
+
+-- A restored dump may contain any text.  A standby does not know whether a job runs.
 CREATE VIEW advisory.claims AS
     SELECT advisory_internal.shown(pg_catalog.left(namespace, 1024), may_see) AS namespace,
            advisory_internal.shown(pg_catalog.left(name, 1024), may_see) AS name,
@@ -88,7 +95,9 @@ CREATE VIEW advisory.claims AS
            claimed_at,
            advisory_internal.shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
            nullif(finished_at, claimed_at) AS finished_at,
-           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND (pid, key) IN (
+           CASE WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND pg_is_in_recovery()
+                THEN NULL
+                WHEN finished_at IS NULL AND claimed_at IS NOT NULL AND (pid, key) IN (
                     SELECT l.pid, l.key
                     FROM advisory._locks AS l
                     WHERE l.datid = advisory_internal.this_database() AND l.granted
@@ -109,8 +118,9 @@ CREATE VIEW advisory.claims AS
                         advisory_internal.role_here(role, role_name, server), 'USAGE'::text)
                     IS TRUE,
                     pg_catalog.clock_timestamp()) AS visible (may_see, now)
-    -- That is what unclaim() of the first one leaves.
-    WHERE last_window > '-infinity'::timestamptz;
+    -- That is what unclaim() of the first one leaves.  And a function that is called once, also if
+    -- there are no rows.
+    WHERE last_window > '-infinity'::timestamptz AND (SELECT advisory_internal.tell_of_standby());
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 COMMENT ON COLUMN advisory.claims.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.name IS 'name; hidden without the privilege to see it';
@@ -122,7 +132,8 @@ COMMENT ON COLUMN advisory.claims.claimed_at IS
 COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
 COMMENT ON COLUMN advisory.claims.finished_at IS
     'when run() has finished it; null if it has not, or is of claim()';
-COMMENT ON COLUMN advisory.claims.state IS 'running, done, failed, taken back, or ahead';
+COMMENT ON COLUMN advisory.claims.state IS
+    'running, done, failed, taken back or ahead; null: unknown to a standby';
 COMMENT ON COLUMN advisory.claims.every IS
     'length of the window; null if it begins when it was claimed';
 COMMENT ON COLUMN advisory.claims.overdue IS

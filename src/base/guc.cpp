@@ -142,6 +142,11 @@ guc_init()
 							 "With a synchronous standby, a failover to that standby then loses no "
 							 "lease.",
 							 &setting::lease_sync, true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+	/* No setting for users: a variable that DISCARD ALL resets. */
+	DefineCustomIntVariable("advisory_ext.told", "What the session was told once.", nullptr,
+							&setting::told, 0, 0, INT_MAX, PGC_USERSET,
+							GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr,
+							nullptr, nullptr);
 	MarkGUCPrefixReserved("advisory_ext");
 }
 

@@ -30,6 +30,7 @@ namespace setting
 inline int	session_locks = ALLOWED_ON;	/* an Allowed: session-level functions */
 inline int	reentrant = ALLOWED_ON; /* an Allowed: taking a lock that the session already holds */
 inline int	standby_locks = ALLOWED_WARN;	/* an Allowed: taking locks on a standby */
+inline int	told;				/* see server/standby.h */
 /* An Allowed: releasing a lock before the transaction commits that has written under it. */
 inline int	unlock_before_commit = ALLOWED_WARN;
 /* An Allowed: a transaction-level lock that ends with its statement. */

@@ -18,6 +18,7 @@
 #include "core/semaphore.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
+#include "server/standby.h"
 #include "server/vxidlock.h"
 #include "shmem/sessiontable.h"
 
@@ -115,12 +116,10 @@ check_not_parallel_worker()
 static void
 check_standby()
 {
-	static bool is_warned = false;
 	bool		is_refused = setting::standby_locks == ALLOWED_OFF;
 
-	if (setting::standby_locks == ALLOWED_ON || (is_warned && !is_refused) || !RecoveryInProgress())
+	if (is_refused ? !RecoveryInProgress() : !is_to_be_told(OnStandby::takes_locks))
 		return;
-	is_warned |= !is_refused;
 	ereport(is_refused ? ERROR : WARNING,
 			(errcode(is_refused ? ERRCODE_READ_ONLY_SQL_TRANSACTION : ERRCODE_WARNING),
 			 is_refused

@@ -18,6 +18,7 @@
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
+#include "server/standby.h"
 #include "server/waitgraph.h"
 #include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
@@ -863,6 +864,7 @@ show_activity(ReturnSetInfo *result)
 	Activity	activity;
 	TextWidths	widths = widths_of(activity.lines);
 
+	tell_reader_of_standby();
 	show_each(list_length(activity.lines), [&](int i) {
 		const auto &line = *static_cast<ActivityLine *>(list_nth(activity.lines, i));
 		Row			row;

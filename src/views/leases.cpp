@@ -8,6 +8,7 @@
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
+#include "server/standby.h"
 #include "views/visiblename.h"
 
 namespace advisory
@@ -23,6 +24,7 @@ lease_rows(FunctionCallInfo fcinfo)
 	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
 		: PG_ARGISNULL(1) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(1)});
 
+	tell_reader_of_standby();
 	InitMaterializedSRF(fcinfo, 0);
 	if (leases == nullptr)
 		return Datum(0);

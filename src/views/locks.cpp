@@ -17,6 +17,7 @@
 #include "base/sqlfunction.h"
 #include "server/backends.h"
 #include "server/locallock.h"
+#include "server/standby.h"
 #include "server/waitgraph.h"
 #include "shmem/slotlocks.h"
 #include "views/locks.h"
@@ -210,6 +211,7 @@ show_holders(Key key, ReturnSetInfo *result)
 	LockEntries entries = read_lock_and_slots(key);
 
 	find_all_blockers(&entries);
+	tell_reader_of_standby();
 
 	LockRows	rows(entries, WantedColumns{false, true});
 
@@ -331,6 +333,7 @@ read_rows(ForeignScanState *scan)
 
 	mark_slot_waits(&entries);
 	find_all_blockers(&entries);
+	tell_reader_of_standby();
 	rows = new (palloc(sizeof(LockRows)))
 		LockRows(entries,
 				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0});
@@ -444,6 +447,7 @@ show_leaks(ReturnSetInfo *result)
 	LockEntries entries = read_all_locks();
 	LockRows	rows(entries, WantedColumns{});
 
+	tell_reader_of_standby();
 	show_each(entries.count, [&](int i) {
 		const LockEntry &entry = entries.entries[i];
 		const PgBackendStatus *backend = entry.granted ? rows.backends.find(entry.pid) : nullptr;

@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
+#include "server/standby.h"
 #include "views/visiblename.h"
 
 namespace advisory
@@ -77,6 +78,14 @@ readable(FunctionCallInfo fcinfo)
 	PG_RETURN_NULL();
 }
 
+/* tell_of_standby(): true, after it has told whoever reads a view on a standby. */
+static Datum
+tell_of_standby(FunctionCallInfo)
+{
+	tell_reader_of_standby();
+	PG_RETURN_BOOL(true);
+}
+
 static Datum
 this_database(FunctionCallInfo)
 {
@@ -138,6 +147,7 @@ crc32(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_FUNCTION(advisory_readable, readable);
+ADVISORY_SQL_FUNCTION(advisory_tell_of_standby, tell_of_standby);
 ADVISORY_SQL_FUNCTION(advisory_this_database, this_database);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_role_here, role_here_of_row);

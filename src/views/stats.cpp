@@ -6,6 +6,7 @@
 
 #include "base/guc.h"
 #include "base/sqlfunction.h"
+#include "server/standby.h"
 #include "shmem/nametable.h"
 #include "shmem/root.h"
 #include "views/visiblename.h"
@@ -19,6 +20,7 @@ show_stats(ReturnSetInfo *result)
 {
 	List	   *names = name_read_all();
 
+	tell_reader_of_standby();
 	show_each(list_length(names), [&](int i) {
 		auto	   &name = *static_cast<KnownName *>(list_nth(names, i));
 		NameStats  &stats = name.stats;

@@ -8,6 +8,7 @@
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
+#include "server/standby.h"
 #include "shmem/slotlocks.h"
 #include "views/slotsums.h"
 #include "views/unnamed.h"
@@ -273,6 +274,7 @@ show_waits(ReturnSetInfo *result)
 	int			shown = 0;
 	int			next = 0;
 
+	tell_reader_of_standby();
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
 		const LockEntry &lock = *line.lock;
@@ -506,6 +508,7 @@ show_blockers(ReturnSetInfo *result)
 	List	   *lines = NIL;
 	ListCell   *cell;
 
+	tell_reader_of_standby();
 	foreach(cell, waits.trees.roots)
 	{
 		Blocker    *blocker = blocker_of(*static_cast<Session *>(lfirst(cell)), &waits);

@@ -4,6 +4,7 @@
 # waits. Holders and waiters continue after a promotion.
 use AdvisoryTest;
 use Replica;
+use Standbys;
 use Time::HiRes qw(sleep);
 
 # (No autovacuum, whose snapshots could keep rows that a conflict needs to be removed.)
@@ -83,13 +84,12 @@ for my $kind (
         for @calls, q(CALL advisory.await_lock('s', 'a')),
         q(SELECT advisory.try_lock_any('s', '{a,b}', 1));
     is(advisory_locks($look), 0, '... and nothing is taken');
-    $session->run('RESET advisory_ext.standby_locks', 'BEGIN');
-    like($session->warned($calls[0]), qr/^WARNING:  locks on a standby do not exclude/,
-        'by default a session gets a warning');
-    is($session->warned($calls[1]), '', '... once');
-    leave($look, $session);
-    $session = there()->run('SET advisory_ext.standby_locks = on', 'BEGIN');
-    is($session->warned($_), '', "$_: no warning with standby_locks = on") for @calls;
+    $session->run('RESET advisory_ext.standby_locks');
+    told_takers($session);
+    told_readers($session, 'advisory.leaks', 'advisory.stats');
+    $session->run('DISCARD ALL', 'SET advisory_ext.standby_locks = on', 'BEGIN');
+    is($session->warned($_), '', "$_: no warning with standby_locks = on")
+        for @calls, 'SELECT * FROM advisory.locks, advisory.claims';
     leave($look, $session);
     $primary->run('SET advisory_ext.standby_locks = off');
     $primary->shows($calls[0], 1, 'it does not concern the primary');
@@ -232,6 +232,11 @@ $look->run("SELECT advisory.unlock('s', 'a')");
     $look->shows("SELECT who FROM advisory.activity WHERE lock = 'lease s/seen'", 'of the primary',
         'activity shows them');
     is(advisory_locks($look), 0, 'what failed has left nothing locked');
+}
+
+{
+    my $worker = session(server => $first);
+    job_from_standby($primary, $worker, $second, $look);
 }
 
 # ---- How a wait ends -----------------------------------------------------------------------------
