@@ -22,8 +22,8 @@ WRAPPED    = $(shell sed -nE 's/^FAULT[A-Z_]*.([A-Za-z_0-9]+),.*/-Wl,--wrap=\1/p
 endif
 
 # ---- SQL: readable parts, joined in the order of their numbers; upgrade scripts are hand-written
-SQL_PARTS  = $(wildcard sql/parts/*.sql) sql/known-keys.sql sql/known-ranges.sql sql/surface \
-	scripts/surface.awk scripts/join.sh
+SQL_PARTS  = $(wildcard sql/parts/*.sql) sql/known-keys.sql sql/known-ranges.sql \
+	sql/known-as.sql sql/surface scripts/surface.awk scripts/join.sh
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 

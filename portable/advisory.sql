@@ -2307,18 +2307,19 @@ CREATE OR REPLACE VIEW advisory._uses AS
            number AS first_key,
            number AS last_key,
            CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
-           true AS is_label
+           true AS is_label,
+           NULL::name AS only_with
     FROM advisory.key_labels,
          LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
     UNION ALL
     SELECT tool, purpose, 'bigint', scope, match, rule, source,
            CASE WHEN first_key = last_key THEN first_key END, NULL, NULL, first_key, last_key, 1,
-           false
+           false, only_with
     FROM (
     -- Keys of other programs that both editions know, in every database.  Each fact names its
-    -- source, a file of a public repository.
+    -- source, a file of a public repository.  only_with: see below.
     SELECT tool, purpose, scope, 'exact' AS match, key::text AS rule, source,
-           key AS first_key, key AS last_key
+           key AS first_key, key AS last_key, NULL::name AS only_with
     FROM (VALUES
         ('Prisma Migrate', 'migration lock', 'session', 72707369::bigint,
             'prisma/prisma-engines schema-engine postgres flavour'),
@@ -2326,8 +2327,8 @@ CREATE OR REPLACE VIEW advisory._uses AS
             'pressly/goose lock/session_locker_options.go'),
         ('goose', 'migration lock (v3.15.1 to v3.25.0)', 'session', 5887940537704921958,
             'pressly/goose lock/session_locker_options.go'),
-        ('Kysely', 'migration lock', 'session', 3853314791062309107,
-            'kysely-org/kysely src/dialect/postgres/postgres-adapter.ts'),
+        ('Kysely', 'migration lock', 'session or transaction', 3853314791062309107,
+            'kysely-org/kysely src/dialect/postgres/postgres-adapter.ts (session from 0.29.3)'),
         ('node-pg-migrate', 'migration lock', 'session', 7241865325823964,
             'salsita/node-pg-migrate src/runner.ts'),
         ('graphile-migrate', 'migration lock', 'session', 4727445306447283,
@@ -2341,15 +2342,6 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('Atlas', 'migrate diff', 'session', 361947982, 'ariga/atlas sql/postgres/driver.go'),
         ('DBOS', 'system database migration', 'session', 1234567890,
             'dbos-inc/dbos-transact-py dbos/_sys_db_postgres.py'),
-        ('authentik', 'migration lock', 'session', 1000,
-            'goauthentik/authentik lifecycle/migrate.py'),
-        ('Evolve', 'migration lock', 'session', 12345, 'lecaillon/Evolve PostgreSQLDatabase.cs'),
-        ('Marten', 'default global lock', 'session', 4004, 'JasperFx/marten StoreOptions.cs'),
-        ('Airflow', 'migrations', 'session', 1, 'apache/airflow utils/db.py DBLocks'),
-        ('Airflow', 'scheduler critical section', 'session', 2,
-            'apache/airflow utils/db.py DBLocks'),
-        ('Concourse', 'database migration', 'session', 5,
-            'concourse/concourse atc/db/lock/lock.go'),
         ('sqitch', 'deployment', 'session', 75474063,
             'sqitchers/sqitch lib/App/Sqitch/Engine/pg.pm'),
         ('pgBackRest', 'backup', 'session', 12340078987004321, 'pgbackrest/pgbackrest src/db/db.h'),
@@ -2358,12 +2350,42 @@ CREATE OR REPLACE VIEW advisory._uses AS
             'romeerez/orchid-orm packages/rake-db'),
         ('dumbo (Emmett)', 'migration', 'session', 999956789,
             'event-driven-io/Pongo packages/dumbo'),
-        ('pg-workflows', 'migration', 'transaction', 738291645, 'pg-workflows')
+        ('pg-workflows', 'migration', 'transaction', 738291645, 'pg-workflows'),
+        ('Zero', 'changes of the schema', 'transaction', 4353719051050729648,
+            'rocicorp/mono packages/zero-cache schema/ddl.ts')
     ) AS fact (tool, purpose, scope, key, source)
+    UNION ALL
+    -- Small numbers, which everybody uses.  A lock is shown as the program's only in a database
+    -- that has a table of the program, only_with.
+    SELECT tool, purpose, scope,
+           CASE WHEN first_key = last_key THEN 'exact' ELSE 'range' END,
+           CASE WHEN first_key = last_key THEN first_key::text
+                ELSE format('%s to %s', first_key, last_key) END
+               || ', beside a table ' || only_with,
+           source, first_key, last_key, only_with
+    FROM (VALUES
+        ('AdonisJS Lucid', 'migrations', 'session', 1, 1, 'adonis_schema'::name,
+            'adonisjs/lucid src/migration/runner.ts'),
+        ('Airflow', 'migrations', 'session', 1, 1, 'dag_run', 'apache/airflow utils/db.py DBLocks'),
+        ('Airflow', 'scheduler critical section', 'transaction', 2, 2, 'dag_run',
+            'apache/airflow utils/db.py DBLocks'),
+        ('Concourse', 'database migration', 'session', 5, 5, 'resource_config_versions',
+            'concourse/concourse atc/db/lock/lock.go'),
+        ('authentik', 'migration lock', 'session', 1000, 1000, 'authentik_core_user',
+            'goauthentik/authentik lifecycle/migrate.py'),
+        ('n8n', 'migrations and maintenance', 'transaction', 1001, 1009, 'workflow_entity',
+            'n8n-io/n8n packages/@n8n/db db-lock.service.ts (1005: migrations)'),
+        ('Marten', 'default global lock', 'session', 4004, 4004, 'mt_events',
+            'JasperFx/marten StoreOptions.cs'),
+        ('Evolve', 'migration lock', 'session', 12345, 12345, 'changelog',
+            'lecaillon/Evolve PostgreSQLDatabase.cs'),
+        ('pg_fact_loader', 'dependencies of queue tables', 'transaction', 99995, 99995,
+            'fact_tables', 'enova/pg_fact_loader sql')
+    ) AS fact (tool, purpose, scope, first_key, last_key, only_with, source)
     UNION ALL
     -- One key that is computed; null if it depends on names that are not known here.  Only slonik's
     -- is written down, because md5() fails on a server in FIPS mode.
-    SELECT tool, purpose, scope, 'formula', rule, source, key, key
+    SELECT tool, purpose, scope, 'formula', rule, source, key, key, NULL
     FROM (VALUES
         ('slonik', 'migration (migration)', 'session',
          'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json(table))',
@@ -2376,11 +2398,13 @@ CREATE OR REPLACE VIEW advisory._uses AS
          'dbos-inc/dbos-transact-ts datasource.ts',
          advisory.key('dbos.datasource_migrations.dbos')),
         ('pgmq', 'queue creation', 'transaction', 'hashtext(''pgmq.queue_'' || queue)',
-         'pgmq/pgmq pgmq.sql', NULL)
+         'pgmq/pgmq pgmq.sql', NULL),
+        ('pg_fact_loader', 'load of a fact table', 'transaction', 'fact_table_id',
+         'enova/pg_fact_loader sql', NULL)
     ) AS fact (tool, purpose, scope, rule, source, key)
     UNION ALL
     SELECT 'pg_partman', purpose, scope, 'formula', format('hashtext(%L)', named),
-           'pgpartman/pg_partman sql/' || file, hashtext(named), hashtext(named)
+           'pgpartman/pg_partman sql/' || file, hashtext(named), hashtext(named), NULL
     FROM (VALUES
         ('run_maintenance', 'session or transaction', 'functions, sql/procedures'),
         ('run_maintenance procedure (from 5.1.0)', 'session', 'procedures'),
@@ -2393,19 +2417,26 @@ CREATE OR REPLACE VIEW advisory._uses AS
     ) AS fact (purpose, scope, file),
     LATERAL (SELECT 'pg_partman ' || replace(purpose, ' (from 5.1.0)', '')) AS names (named)
     UNION ALL
-    SELECT 'n8n', 'migrations and maintenance', 'transaction', 'range',
-           '1001 to 1009 (1005: migrations)', 'n8n-io/n8n packages/@n8n/db db-lock.service.ts',
-           1001, 1009
+    SELECT 'Zero', purpose || ' (zero_0)', 'transaction', 'formula',
+           format('hashtext(%L || app || ''_'' || shard)', named),
+           'rocicorp/mono packages/zero-cache ' || file, hashtext(named || 'zero_0'),
+           hashtext(named || 'zero_0'), NULL
+    FROM (VALUES
+        ('migration of its schema', 'migrate-schema:', 'db/migration.ts'),
+        ('replication slots', 'replication-slot-management:', 'replication-slots.ts')
+    ) AS fact (purpose, named, file)
     ) AS fact
     UNION ALL
     SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first_key, last_key,
-           objsubid, false
+           objsubid, false, only_with
     FROM (
     -- Ranges of keys of other programs that both editions know.  detail: what else the key tells.
+    -- only_with: see known-keys.sql.
     -- Pairs with a certain first key.
     SELECT tool, purpose, 'int4 pair' AS form, scope, 'formula' AS match, rule, source,
            2 AS objsubid, key1::bigint << 32 AS first_key,
-           (key1::bigint << 32) | 4294967295 AS last_key, detail
+           (key1::bigint << 32) | 4294967295 AS last_key, detail,
+           NULL::name AS only_with
     FROM (VALUES
         ('pg_partman', 'partition_data_proc', 'session or transaction',
          '(hashtext(''pg_partman partition_data_proc''), hashtext(parent_table))',
@@ -2413,21 +2444,34 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('pg_partman', 'undo_partition_proc', 'session or transaction',
          '(hashtext(''pg_partman undo_partition_proc''), hashtext(parent_table))',
          'pgpartman/pg_partman sql/procedures', hashtext('pg_partman undo_partition_proc'), NULL),
+        ('mimeo', 'refresh of a table', 'transaction',
+         '(hashtext(''mimeo advisory lock''), hashtext(dest_table))', 'omniti-labs/mimeo sql',
+         hashtext('mimeo advisory lock'), NULL),
         ('pg_repack', 'table being repacked', 'session', '(16185446, table oid - 2^31)',
          'reorg/pg_repack bin/pg_repack.c', 16185446, 'table')
     ) AS fact (tool, purpose, scope, rule, source, key1, detail)
     UNION ALL
-    SELECT tool, purpose, 'bigint', scope, 'range', rule, source, 1, first_key, last_key, NULL
+    SELECT tool, purpose, 'bigint', scope, 'range', rule, source, 1, first_key, last_key, detail,
+           NULL
     FROM (VALUES
         ('Flyway', 'migration lock', 'session or transaction',
          '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31',
          'flyway/flyway PostgreSQLAdvisoryLockTemplate.java',
-         77431708279161 - 2147483648, 77431708279161 + 2147483647)
-    ) AS fact (tool, purpose, scope, rule, source, first_key, last_key)
+         77431708279161 - 2147483648, 77431708279161 + 2147483647, NULL),
+        ('Mastra', 'columns of a vector index', 'transaction', '(1936876916 << 32) | table oid',
+         'mastra-ai/mastra stores/pg', 1936876916::bigint << 32,
+         (1936876916::bigint << 32) | 4294967295, 'oid')
+    ) AS fact (tool, purpose, scope, rule, source, first_key, last_key, detail)
+    UNION ALL
+    SELECT 'n8n', 'migrations and maintenance of a part', 'int4 pair', 'transaction', 'range',
+           '(1001 to 1009, part), beside a table workflow_entity',
+           'n8n-io/n8n packages/@n8n/db db-lock.service.ts', 2, 1001::bigint << 32,
+           (1009::bigint << 32) | 4294967295, NULL, 'workflow_entity'
     ) AS range
     UNION ALL
     SELECT 'Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid',
-           'citusdata/citus', NULL, NULL, NULL, -1::bigint << 63, ~(-1::bigint << 63), 4, false;
+           'citusdata/citus', NULL, NULL, NULL, -1::bigint << 63, ~(-1::bigint << 63), 4, false,
+           NULL;
 
 CREATE OR REPLACE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
@@ -2587,7 +2631,12 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
         FROM lock WHERE (slot > 0 OR lease IS NOT NULL) AND is_held GROUP BY tag),
     use AS MATERIALIZED (
-        SELECT *, concat_ws(': ', tool, purpose) AS use FROM _uses
+        SELECT *, concat_ws(': ', tool, purpose) AS use,
+               only_with IS NULL OR EXISTS (
+                   SELECT FROM pg_class
+                   WHERE relname = only_with AND relkind IN ('r', 'p')
+                       AND relpersistence <> 't') AS has_table
+        FROM _uses
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT (raw).pid, lock.datname, coalesce(lock.role, p.role), application_name, client_addr,
            state,
@@ -2613,11 +2662,21 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
     FROM lock LEFT JOIN holder USING (tag)
     LEFT JOIN _prepared AS p
         ON (raw).pid IS NULL AND p.virtualtransaction = (raw).virtualtransaction
-    CROSS JOIN LATERAL (SELECT nullif(ARRAY(
-        SELECT use FROM use AS r
+    CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(use ORDER BY is_label DESC, use COLLATE "C")
+                            FILTER (WHERE is_shown), '{}'),
+               bool_or(NOT is_shown)
+        FROM use AS r, LATERAL (SELECT only_with IS NULL OR is_here AND has_table) AS s (is_shown)
         WHERE number BETWEEN first_key AND last_key
-            AND r.objsubid = least((raw).objsubid, 4) AND is_here >= is_label
-        ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
+            AND r.objsubid = least((raw).objsubid, 4) AND is_here >= is_label)
+        AS found (uses, is_anybodys)
+    CROSS JOIN LATERAL (
+        SELECT
+           -- What a lock is known as.  uses: labels and programs.  is_anybodys: some program uses
+           -- this small number, but this database has no table of it (only_with).
+           CASE WHEN cardinality(uses) > 0 THEN uses
+                WHEN is_anybodys THEN ARRAY['several programs use it'] END
+        ) AS a (known_as)
     WHERE (raw).locktype IS NOT NULL
         AND (number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT (raw).granted))
     WINDOW of_session AS (PARTITION BY session)

@@ -31,25 +31,27 @@ CREATE OR REPLACE VIEW advisory._uses AS
            number AS first_key,
            number AS last_key,
            CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
-           true AS is_label
+           true AS is_label,
+           NULL::name AS only_with
     FROM advisory.key_labels,
          LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
     UNION ALL
     SELECT tool, purpose, 'bigint', scope, match, rule, source,
            CASE WHEN first_key = last_key THEN first_key END, NULL, NULL, first_key, last_key, 1,
-           false
+           false, only_with
     FROM (
 @sql/known-keys.sql
     ) AS fact
     UNION ALL
     SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first_key, last_key,
-           objsubid, false
+           objsubid, false, only_with
     FROM (
 @sql/known-ranges.sql
     ) AS range
     UNION ALL
     SELECT 'Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid',
-           'citusdata/citus', NULL, NULL, NULL, -1::bigint << 63, ~(-1::bigint << 63), 4, false;
+           'citusdata/citus', NULL, NULL, NULL, -1::bigint << 63, ~(-1::bigint << 63), 4, false,
+           NULL;
 
 CREATE OR REPLACE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2

@@ -151,7 +151,12 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
         SELECT tag, array_agg(DISTINCT greatest(session, 0)::integer) AS pids
         FROM lock WHERE (slot > 0 OR lease IS NOT NULL) AND is_held GROUP BY tag),
     use AS MATERIALIZED (
-        SELECT *, concat_ws(': ', tool, purpose) AS use FROM _uses
+        SELECT *, concat_ws(': ', tool, purpose) AS use,
+               only_with IS NULL OR EXISTS (
+                   SELECT FROM pg_class
+                   WHERE relname = only_with AND relkind IN ('r', 'p')
+                       AND relpersistence <> 't') AS has_table
+        FROM _uses
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT (raw).pid, lock.datname, coalesce(lock.role, p.role), application_name, client_addr,
            state,
@@ -177,11 +182,18 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
     FROM lock LEFT JOIN holder USING (tag)
     LEFT JOIN _prepared AS p
         ON (raw).pid IS NULL AND p.virtualtransaction = (raw).virtualtransaction
-    CROSS JOIN LATERAL (SELECT nullif(ARRAY(
-        SELECT use FROM use AS r
+    CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(use ORDER BY is_label DESC, use COLLATE "C")
+                            FILTER (WHERE is_shown), '{}'),
+               bool_or(NOT is_shown)
+        FROM use AS r, LATERAL (SELECT only_with IS NULL OR is_here AND has_table) AS s (is_shown)
         WHERE number BETWEEN first_key AND last_key
-            AND r.objsubid = least((raw).objsubid, 4) AND is_here >= is_label
-        ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
+            AND r.objsubid = least((raw).objsubid, 4) AND is_here >= is_label)
+        AS found (uses, is_anybodys)
+    CROSS JOIN LATERAL (
+        SELECT
+@sql/known-as.sql
+        ) AS a (known_as)
     WHERE (raw).locktype IS NOT NULL
         AND (number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT (raw).granted))
     WINDOW of_session AS (PARTITION BY session)

@@ -90,14 +90,15 @@ COMMENT ON FUNCTION advisory_internal.key_labels(regclass) IS 'rows of advisory.
 -- Keys that are the same in every database.
 CREATE VIEW advisory_internal.key_facts AS
     SELECT row_number() OVER () AS place, tool, purpose, 'bigint'::text AS form, scope, match, rule,
-           source, CASE WHEN first_key = last_key THEN first_key END AS key, first_key, last_key
+           source, CASE WHEN first_key = last_key THEN first_key END AS key, first_key, last_key,
+           only_with
     FROM (
 @sql/known-keys.sql
     UNION ALL
     SELECT 'golang-migrate', 'migration lock (public.schema_migrations)', 'session', 'formula',
            E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'') * 1486364155)'
                ', by a URL without a database',
-           'golang-migrate/migrate database/util.go', key, key
+           'golang-migrate/migrate database/util.go', key, key, NULL
     FROM (SELECT advisory_internal.crc32(E'public\\000schema_migrations\\000/') * 1486364155
                  & 4294967295) AS computed (key)
     ) AS facts;
@@ -132,23 +133,44 @@ BEGIN ATOMIC
          advisory_internal.crc32(name) * 1486364155 & 4294967295),
         ('sqlx', 'migration lock', 'session', '0x3d32ad9e * crc32(database)',
          'launchbadge/sqlx sqlx-postgres/src/migrate.rs',
-         1026731422 * advisory_internal.crc32(name)),
-        ('pg-boss', 'create and migrate (pgboss)', 'transaction',
-         'first 8 bytes, big-endian, of sha224(database || ''.pgboss.'' || schema)',
-         'timgit/pg-boss src/plans.js',
-         ('x' || left(encode(sha224(name || '.pgboss.pgboss'), 'hex'), 16))::bit(64)::bigint)
-    ) AS fact (tool, purpose, scope, rule, source, key);
+         1026731422 * advisory_internal.crc32(name))
+    ) AS fact (tool, purpose, scope, rule, source, key)
+    UNION ALL
+    -- pg-boss in its usual schema, and in that of pg-workflows.
+    SELECT d.oid, 1000 + row_number() OVER (), 'pg-boss', format('%s (%s)', purpose, schema),
+           'bigint', 'transaction', 'formula',
+           'first 8 bytes, big-endian, of sha224(database || ''.pgboss.'' || schema'
+               || coalesce(format(' || %L', suffix), '') || ')',
+           'timgit/pg-boss src/plans.ts',
+           ('x' || left(encode(sha224(advisory_internal.bytes_of(datname) ||
+                                      convert_to(concat('.pgboss.', schema, suffix), 'UTF8')),
+                               'hex'), 16))::bit(64)::bigint
+    FROM pg_database AS d,
+         (VALUES ('pgboss'), ('pgboss_v12_pgworkflow')) AS s (schema),
+         (VALUES
+        ('create and migrate', NULL),
+        ('create a queue', 'create-queue'),
+        ('delete a queue', 'delete-queue'),
+        ('work after a migration', 'bamClaim'),
+        ('statistics of queues', 'queue-stats'),
+        ('history of statistics', 'queue-stats-insert'),
+        ('jobs that took too long', 'job_commonfailJobsByTimeout'),
+        ('jobs without a sign of life', 'job_commonfailJobsByHeartbeat'),
+        ('old jobs', 'job_commondeletion'),
+        ('dependencies of old jobs', 'job_commoncleanupDependencies')
+    ) AS fact (purpose, suffix);
 END;
 COMMENT ON FUNCTION advisory_internal.database_keys(regclass) IS
     'rows of advisory.known_keys: keys made from the name of a database';
 
 -- Ranges of many keys.  detail: what else the key tells, a table or a name.  extension: the one
--- whose locks these are.
+-- whose locks these are.  only_with: a table without which they are not shown as the program's.
 CREATE VIEW advisory_internal.key_ranges AS
     SELECT row_number() OVER () AS place, *
     FROM (
     SELECT tool, purpose, form, scope, match, rule, source, objsubid AS first_objsubid,
-           objsubid AS last_objsubid, first_key, last_key, detail, NULL::name AS extension
+           objsubid AS last_objsubid, first_key, last_key, detail, NULL::name AS extension,
+           only_with
     FROM (
 @sql/known-ranges.sql
     ) AS range
@@ -156,11 +178,11 @@ CREATE VIEW advisory_internal.key_ranges AS
     SELECT 'DistributedLock.NET', 'name of up to 9 ASCII characters', 'int4 pair', 'session',
            'formula', '7 bits a character, a 0 bit, then 1 bits',
            'madelson/DistributedLock PostgresAdvisoryLockKey.cs', 2, 2,
-           '-9223372036854775808'::bigint, 9223372036854775807, 'name', NULL
+           '-9223372036854775808'::bigint, 9223372036854775807, 'name', NULL, NULL
     UNION ALL
     -- All keys of some objsubids.
     SELECT tool, purpose, form, 'any', 'class', rule, source, first_objsubid, last_objsubid,
-           '-9223372036854775808'::bigint, 9223372036854775807, NULL, extension
+           '-9223372036854775808'::bigint, 9223372036854775807, NULL, extension, NULL
     FROM (VALUES
         ('pg_auto_failover', 'monitor state', 'objsubid 10 and 11',
          'objsubid (10 is Citus''s too)', 'hapostgres/pg_auto_failover metadata.h',
@@ -237,20 +259,24 @@ COMMENT ON VIEW advisory_internal.own_uses IS
 
 CREATE VIEW advisory_internal.exact_uses AS
     SELECT 1 AS objsubid, (k >> 32)::integer AS high, ((k << 32) >> 32)::integer AS low,
-           array_agg(concat_ws(': ', tool, purpose) ORDER BY place) AS exact
+           array_agg(concat_ws(': ', tool, purpose) ORDER BY place)
+               FILTER (WHERE only_with IS NULL) AS exact,
+           bool_or(only_with IS NOT NULL) AS is_small
     FROM advisory_internal.key_facts, generate_series(first_key, last_key) AS k
     GROUP BY 2, 3;
-COMMENT ON VIEW advisory_internal.exact_uses IS 'uses of locks of every database';
+COMMENT ON VIEW advisory_internal.exact_uses IS
+    'uses of locks of every database; where there are small numbers that everybody uses';
 
 -- The upper halves of keys with which such a range begins, or goes on.
 CREATE VIEW advisory_internal.range_starts AS
     SELECT first_objsubid AS objsubid, high::integer AS high, true AS is_start
     FROM advisory_internal.key_ranges, generate_series(first_key >> 32, last_key >> 32) AS high
-    WHERE last_key <= first_key + 8589934592
+    WHERE last_key <= first_key + 68719476736
     GROUP BY 1, 2;
 COMMENT ON VIEW advisory_internal.range_starts IS 'where there are ranges of keys';
 
--- The table that pg_repack works on; its OID if it is in another database.
+-- The table in a key, which is its OID - 2^31, as in pg_repack's; its OID if it is in another
+-- database.
 CREATE FUNCTION advisory_internal.table_in_key(datid oid, low integer) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
@@ -260,7 +286,7 @@ BEGIN ATOMIC
                     'oid ' || number)
     FROM (SELECT low + 2147483648) AS of_table (number);
 END;
-COMMENT ON FUNCTION advisory_internal.table_in_key(oid, integer) IS 'table in a pair of pg_repack';
+COMMENT ON FUNCTION advisory_internal.table_in_key(oid, integer) IS 'table in a key';
 
 -- Is this pair a name?  From the highest bit: 7 bits for each of up to 9 printable characters, then
 -- a 0, then 1s.  The 0 is one of the bits 72624976668147841, and the lowest bits of the characters
@@ -289,45 +315,80 @@ END;
 COMMENT ON FUNCTION advisory_internal.owners_here(regclass) IS
     'installed extensions whose locks are known';
 
-CREATE FUNCTION advisory_internal.range_uses(datid oid, objsubid integer, key bigint) RETURNS text[]
+-- A small number is a program's only in a database that has a table of that name.  classes:
+-- pg_class, which can be read.
+CREATE FUNCTION advisory_internal.has_table(classes regclass, named name) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_has_table'
+    LANGUAGE C STABLE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory_internal.has_table(regclass, name) IS
+    'has the database a table of this name?';
+
+-- What a lock is known as, if that takes a look at the ranges, or at the current database.  exact:
+-- what is known without that.
+CREATE FUNCTION advisory_internal.range_uses(
+        datid oid, objsubid integer, key bigint, exact text[])
+    RETURNS text[]
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
-    SELECT array_agg(concat(tool, ': ', purpose, ' (' || CASE detail
-                         WHEN 'table' THEN advisory_internal.table_in_key(
-                             datid, ((key << 32) >> 32)::integer)
-                         WHEN 'name' THEN
-                             (SELECT concat('perhaps "', string_agg(chr(code), '' ORDER BY i), '"')
-                              FROM generate_series(1, 9) AS i,
-                                   LATERAL (SELECT ((key >> 64 - 7 * i) & 127)::integer,
-                                                   -(~key & (key + 1)) & (1::bigint << 64 - 7 * i))
-                                   AS letter (code, place)
-                              WHERE place <> 0)
-                     END || ')') ORDER BY place)
-    FROM advisory_internal.key_ranges,
-         (SELECT CASE WHEN objsubid > 2 AND datid = advisory_internal.this_database()
-                      THEN advisory_internal.owners_here(advisory_internal.readable(
-                          'pg_catalog.pg_extension', 'some known keys are not shown')) END)
-             AS here (owners)
-    WHERE objsubid BETWEEN first_objsubid AND last_objsubid AND key BETWEEN first_key AND last_key
-        AND (detail <> 'name' OR advisory_internal.is_name(key)) IS NOT FALSE
-        AND (extension = ANY (owners)) IS NOT FALSE;
+    SELECT
+@sql/known-as.sql
+    FROM (SELECT exact || coalesce(array_agg(use ORDER BY place) FILTER (WHERE is_here), '{}'),
+                 bool_or(NOT is_here)
+          FROM (SELECT place, concat(tool, ': ', purpose, ' (' || CASE detail
+                           WHEN 'table' THEN advisory_internal.table_in_key(
+                               datid, ((key << 32) >> 32)::integer)
+                           WHEN 'oid' THEN advisory_internal.table_in_key(
+                               datid, ((key << 32) >> 32)::integer # (-2147483648))
+                           WHEN 'name' THEN
+                               (SELECT concat('perhaps "', string_agg(chr(code), '' ORDER BY i),
+                                              '"')
+                                FROM generate_series(1, 9) AS i,
+                                     LATERAL (SELECT ((key >> 64 - 7 * i) & 127)::integer,
+                                                     -(~key & (key + 1))
+                                                         & (1::bigint << 64 - 7 * i))
+                                     AS letter (code, place)
+                                WHERE place <> 0)
+                           END || ')'),
+                       only_with IS NULL
+                           OR (datid = advisory_internal.this_database()
+                               AND advisory_internal.has_table(
+                                   advisory_internal.readable('pg_catalog.pg_class',
+                                       'some known keys are not shown'), only_with)) IS TRUE
+                FROM (SELECT place, tool, purpose, first_objsubid, last_objsubid, first_key,
+                             last_key, detail, extension, only_with
+                      FROM advisory_internal.key_ranges
+                      UNION ALL
+                      SELECT place, tool, purpose, 1, 1, first_key, last_key, NULL, NULL, only_with
+                      FROM advisory_internal.key_facts
+                      WHERE only_with IS NOT NULL) AS fact,
+                     (SELECT CASE WHEN objsubid > 2 AND datid = advisory_internal.this_database()
+                                  THEN advisory_internal.owners_here(advisory_internal.readable(
+                                      'pg_catalog.pg_extension', 'some known keys are not shown'))
+                             END)
+                         AS here (owners)
+                WHERE objsubid BETWEEN first_objsubid AND last_objsubid
+                    AND key BETWEEN first_key AND last_key
+                    AND (detail <> 'name' OR advisory_internal.is_name(key)) IS NOT FALSE
+                    AND (extension = ANY (owners)) IS NOT FALSE) AS use (place, use, is_here)
+         ) AS found (uses, is_anybodys);
 END;
-COMMENT ON FUNCTION advisory_internal.range_uses(oid, integer, bigint) IS
-    'possible uses of a lock according to ranges of keys';
+COMMENT ON FUNCTION advisory_internal.range_uses(oid, integer, bigint, text[]) IS
+    'possible uses of a lock, also according to ranges of keys';
 
 CREATE FUNCTION advisory_internal.known_as(
         datid oid, objsubid integer, high integer, low integer,
-        own text[], exact text[], is_start boolean)
+        own text[], exact text[], is_small boolean, is_start boolean)
     RETURNS text[]
     LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN own || exact ||
-       CASE WHEN is_start OR objsubid BETWEEN 3 AND 16
+RETURN CASE WHEN is_small OR is_start OR objsubid BETWEEN 3 AND 16
                 OR objsubid = 2 AND advisory_internal.is_name(
                                         (high::bigint << 32) | (low & 4294967295))
             THEN advisory_internal.range_uses(
-                     datid, objsubid, (high::bigint << 32) | (low & 4294967295)) END;
+                     datid, objsubid, (high::bigint << 32) | (low & 4294967295),
+                     coalesce(own || exact, '{}'))
+            ELSE own || exact END;
 COMMENT ON FUNCTION advisory_internal.known_as(
-    oid, integer, integer, integer, text[], text[], boolean) IS
+    oid, integer, integer, integer, text[], text[], boolean, boolean) IS
     'possible uses of a lock according to known_keys, labels first';
 
 -- A lock without a name as text: its label or known use, in double quotes like an identifier, so
@@ -343,7 +404,7 @@ BEGIN ATOMIC
                                          ELSE use END, '"', '""') || '"')
     FROM (SELECT (high::bigint << 32) | (low & 4294967295),
                  objsubid = 1 OR objsubid BETWEEN 16381 AND 32384) AS lock (key, has_key),
-         LATERAL (SELECT has_key AND key BETWEEN -99999 AND 99999,
+         LATERAL (SELECT CASE WHEN has_key THEN key ELSE high END BETWEEN -99999 AND 99999,
                          CASE WHEN has_key THEN key::text
                               ELSE concat(high, ', ', low,
                                           ' (objsubid ' || nullif(objsubid, 2) || ')') END)
@@ -366,7 +427,8 @@ CREATE VIEW advisory._unnamed_texts AS
     SELECT number,
            advisory_internal.unnamed(
                objsubid, high, low,
-               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_small,
+                                            is_start))[1],
                is_label) AS text
     FROM advisory_internal.unnamed_locks()
         WITH ORDINALITY AS l (datid, objsubid, high, low, number)

@@ -51,7 +51,8 @@ CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
            waited, acquired_at, held, blocked_by,
-           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start) AS known_as,
+           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_small, is_start)
+               AS known_as,
            gid, query, slots
     FROM advisory._locks
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)

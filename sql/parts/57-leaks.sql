@@ -34,7 +34,8 @@ CREATE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
            taken_by_application, reason,
-           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start) AS known_as,
+           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_small, is_start)
+               AS known_as,
            transactions
     FROM advisory_internal.leaks()
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)

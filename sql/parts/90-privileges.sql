@@ -58,8 +58,9 @@ GRANT SELECT ON advisory.activity, advisory.blockers, advisory.claims, advisory.
     advisory.semaphores, advisory.settings, advisory.stats, advisory.waits,
     advisory._unnamed_texts TO PUBLIC;
 -- Functions in SQL read these with the rights of the current user.
-GRANT SELECT ON advisory_internal.exact_uses, advisory_internal.key_ranges,
-    advisory_internal.own_uses, advisory_internal.range_starts TO PUBLIC;
+GRANT SELECT ON advisory_internal.exact_uses, advisory_internal.key_facts,
+    advisory_internal.key_ranges, advisory_internal.own_uses, advisory_internal.range_starts
+    TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.stats_reset(), advisory.tokens_above(bigint),
     advisory_internal.begin_era(),
     advisory.break_lease(text, text, bigint), advisory.break_lease(text, bigint, bigint),

@@ -86,6 +86,36 @@ tell_of_standby(FunctionCallInfo)
 	PG_RETURN_BOOL(true);
 }
 
+/*
+ * has_table(classes regclass, named name): has any schema a table of this name, which is not
+ * temporary?  The first argument is that readable() has locked pg_class and its indexes, so that
+ * this waits for nothing and needs no room in the lock table.  (The planner of a query would read
+ * pg_statistic, too.)
+ */
+static Datum
+has_table(FunctionCallInfo fcinfo)
+{
+	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_class_relname, BTEqualStrategyNumber, F_NAMEEQ,
+				NameGetDatum(PG_GETARG_NAME(1)));
+	scan = systable_beginscan(classes, ClassNameNspIndexId, true, nullptr, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		const FormData_pg_class *row = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+
+		found = (row->relkind == RELKIND_RELATION || row->relkind == RELKIND_PARTITIONED_TABLE) &&
+			row->relpersistence != RELPERSISTENCE_TEMP;
+	}
+	systable_endscan(scan);
+	table_close(classes, AccessShareLock);
+	PG_RETURN_BOOL(found);
+}
+
 static Datum
 this_database(FunctionCallInfo)
 {
@@ -148,6 +178,7 @@ crc32(FunctionCallInfo fcinfo)
 
 ADVISORY_SQL_FUNCTION(advisory_readable, readable);
 ADVISORY_SQL_FUNCTION(advisory_tell_of_standby, tell_of_standby);
+ADVISORY_SQL_FUNCTION(advisory_has_table, has_table);
 ADVISORY_SQL_FUNCTION(advisory_this_database, this_database);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_role_here, role_here_of_row);

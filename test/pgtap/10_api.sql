@@ -161,7 +161,8 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proisstrict
                    AND name NOT IN ('_window', '_role_name', '_shown', '_readable', '_crc32',
                        '_bytes_of', '_printable', '_key_labels', '_database_keys',
-                       '_table_in_key', '_is_name', '_owners_here', '_range_uses', '_role_here') $$,
+                       '_table_in_key', '_is_name', '_owners_here', '_has_table', '_range_uses',
+                       '_role_here') $$,
                 'no function is strict: a null is an error');
 -- All others are volatile and parallel unsafe.
 CREATE TEMP TABLE planned AS
@@ -169,7 +170,7 @@ CREATE TEMP TABLE planned AS
         ('i', 's', ARRAY['key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable',
                          '_is_name', '_unnamed']),
         ('s', 'u', ARRAY['_key_labels', '_database_keys', '_table_in_key', '_owners_here',
-                         '_range_uses', '_known_as']),
+                         '_has_table', '_range_uses', '_known_as']),
         ('s', 's', ARRAY['_cut', '_this_database', '_describe_claim', '_role_here', 'version']))
         AS p(volatility, parallel, names);
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions LEFT JOIN planned USING (name)

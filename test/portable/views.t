@@ -59,8 +59,9 @@ $owner->run(
             [ $_, $_ =~ 'pair' ? 'shared' : 'exclusive', 'postgres@labels', undef, undef,
                 undef, undef ]
         }
-            '-1, -42 "pair"', '-1, 42', '-9223372036854775808 "no/name"', '1 "Airflow: migrations"',
-            '1005 "n8n: migrations and m..."', '4242',
+            '-1, -42 "pair"', '-1, 42', '-9223372036854775808 "no/name"',
+            '1 "several programs use it"',
+            '1005 "several programs use it"', '4242',
             '4711 "nightly ""import"": ask..."', '72707369 "Prisma Migrate: migra..."', 'a/b/c',
             'billing/invoice:42' ], 'what locks are called');
     is_deeply($look->rows('SELECT namespace, name, key, key1, key2, known_as, query
@@ -200,9 +201,9 @@ for my $case ([ "lock('billing', 'invoice:42')", "terminate_holder('billing', 'i
     is_deeply($look->rows('SELECT pid, database, role, scope, granted, gid, blocked_by, known_as
             FROM advisory.locks ORDER BY database, granted DESC'),
         [ [ undef, 'views_one', 'views_owner', 'transaction', 1, "it's", undef,
-            ['Concourse: database migration'] ],
+            ['several programs use it'] ],
           [ $waiter->pid, 'views_one', 'postgres', undef, 0, undef, [0],
-              ['Concourse: database migration'] ],
+              ['several programs use it'] ],
           [ $other->pid, 'views_two', 'postgres', undef, 1, undef, undef, undef ],
           [ $behind->pid, 'views_two', 'postgres', undef, 0, undef, [ $other->pid ], undef ] ],
         'prepared transactions, and other databases, whose keys have no labels');
@@ -210,7 +211,7 @@ for my $case ([ "lock('billing', 'invoice:42')", "terminate_holder('billing', 'i
         [ [ $other->pid, 'postgres@other', '4711 in database "views_two"',
             'SELECT advisory.terminate_blocker(' . $other->pid
                 . q{, '4711 in database "views_two"');} ],
-          [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."',
+          [ undef, "views_owner (prepared it's)", '5 "several programs use it"',
               "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
     $look->shows('SELECT lock FROM advisory.activity WHERE pid = ?', '4711 in database "views_two"',
         'activity says which database', $other->pid);

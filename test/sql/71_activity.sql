@@ -17,7 +17,7 @@ SELECT pg_advisory_lock(12345), pg_advisory_lock(-1, -2147483648),
 SELECT * FROM pg_temp.mine ORDER BY lock COLLATE "C";
 --> "a label"||exclusive|t|ROLE@a|active||t|
 --> -1, -2147483648||exclusive|t|ROLE@a|active|||
---> 12345 "Evolve: migration lock"||exclusive|t|ROLE@a|active|||
+--> 12345 "several programs use it"||exclusive|t|ROLE@a|active|||
 --> 4238325935258488709||shared|t|ROLE@a|active|||
 --> 99999||exclusive|t|ROLE@a|active||t|
 --> billing/invoice:42||exclusive|t|ROLE@a|active||t|
@@ -47,7 +47,7 @@ SELECT lock FROM pg_temp.mine ORDER BY lock COLLATE "C";
 --> "long long long long l..."
 --> "nightly import"
 --> "ours"
---> 2 "Airflow: scheduler cr..."
+--> 2 "several programs use it"
 --> 99999
 -- A name outranks it, and so does a label.
 SELECT advisory.lock_key(72707369, label => 'mine'); --> t

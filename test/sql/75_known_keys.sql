@@ -38,7 +38,7 @@ SELECT advisory_internal.crc32('123456789') = 3421780262 AS crc32,
 
 -- What a lock is known as, by its tag.
 CREATE FUNCTION public.known_as(oid, integer, integer, integer) RETURNS text[] LANGUAGE sql AS $$
-    SELECT advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start)
+    SELECT advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_small, is_start)
     FROM (VALUES ($1, $2, $3, $4)) AS lock (datid, high, low, objsubid)
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
@@ -80,18 +80,23 @@ SELECT count(*) FROM advisory.known_keys GROUP BY tool, purpose, form, rule, key
 SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs
     FROM advisory.known_keys GROUP BY match ORDER BY match;
 --> class|3|0|0
---> exact|24|24|0
---> formula|23|17|0
---> range|2|0|0
+--> exact|27|27|0
+--> formula|46|38|0
+--> range|4|0|0
 
 ---- Every key in the list, taken
 
-SELECT tool, purpose FROM advisory.known_keys WHERE key IS NOT NULL
-    AND public.known(key) IS DISTINCT FROM ARRAY[concat(tool, ': ', purpose)];
-SELECT tool FROM advisory.known_keys WHERE match = 'exact' AND rule IS DISTINCT FROM key::text;
+SELECT tool, purpose FROM advisory.known_keys
+    WHERE key IS NOT NULL AND abs(key) >= 100000
+        AND public.known(key) IS DISTINCT FROM ARRAY[concat(tool, ': ', purpose)];
+SELECT tool FROM advisory.known_keys
+    WHERE match = 'exact' AND split_part(rule, ', ', 1) IS DISTINCT FROM key::text;
 SELECT public.known(3), public.known(0), public.known(-1); --> ||
 -- The same number as a pair is another lock.
 SELECT public.known(0, 72707369), public.known(0, 1); --> |
+
+-- A small number is a program's only beside its table: see 76_small_keys.sql.
+SELECT tool FROM advisory.known_keys WHERE abs(key) < 100000 AND rule !~ ', beside a table \w+$';
 
 ---- Formulas over the database's name
 
@@ -101,10 +106,14 @@ SELECT public.known(2053462845 * pg_temp.crc32(current_database())) AS rails,
        public.known(1026731422 * pg_temp.crc32(current_database())) AS sqlx;
 --> {"Rails: schema migration"}|{"Grafana: migration lock"}|{"sqlx: migration lock"}
 SELECT public.known(2053462845 * pg_temp.crc32('another')) AS of_another_name; -->
-SELECT public.known(pg_temp.first_64(sha224(convert_to(name || '.pgboss.pgboss', 'UTF8'))))
-    FROM unnest(ARRAY[current_database(), 'another']) AS name;
+SELECT public.known(pg_temp.first_64(sha224(convert_to(name, 'UTF8'))))
+    FROM unnest(ARRAY[current_database() || '.pgboss.pgboss', 'another.pgboss.pgboss',
+                      current_database() || '.pgboss.pgboss_v12_pgworkflowcreate-queue',
+                      current_database() || '.pgboss.pgbossjob_commondeletion']) AS name;
 --> {"pg-boss: create and migrate (pgboss)"}
 -->
+--> {"pg-boss: create a queue (pgboss_v12_pgworkflow)"}
+--> {"pg-boss: old jobs (pgboss)"}
 
 ---- Formulas over a fixed text
 
@@ -172,13 +181,17 @@ SELECT key, public.known(key)
 --> 77429560795512|
 --> 77433855762809|
 
--- n8n's, and its neighbours.
-SELECT key, public.known(key) FROM unnest('{1000,1001,1005,1009,1010}'::bigint[]) AS key;
---> 1000|{"authentik: migration lock"}
---> 1001|{"n8n: migrations and maintenance"}
---> 1005|{"n8n: migrations and maintenance"}
---> 1009|{"n8n: migrations and maintenance"}
---> 1010|
+-- Mastra: a table that is there, one that is not, and the greatest oid.
+SELECT public.known((1936876916::bigint << 32) | 'pg_class'::regclass::oid::bigint) AS there,
+       public.known(1936876916::bigint << 32) AS least,
+       public.known((1936876916::bigint << 32) | 4294967295) AS greatest;
+--> {"Mastra: columns of a vector index (pg_catalog.pg_class)"}|{"Mastra: columns of a vector index (oid 0)"}|{"Mastra: columns of a vector index (oid 4294967295)"}
+-- mimeo, whatever the table.
+SELECT public.known(hashtext('mimeo advisory lock'), hashtext('public.event'));
+--> {"mimeo: refresh of a table"}
+-- Zero: its usual schema.
+SELECT public.known(4353719051050729648) AS ddl, public.known(hashtext('migrate-schema:zero_0'));
+--> {"Zero: changes of the schema"}|{"Zero: migration of its schema (zero_0)"}
 
 -- pg_repack: a table that is there, one that is not, and the least and the greatest oid.
 SELECT public.known(16185446,
@@ -334,7 +347,7 @@ SELECT * FROM (SELECT
 SELECT public.known_as(4294967295, 0, 1, 1), public.known_as(0, 0, 1, 1),
        public.known_as(0, 0, 4711, 1),
        public.known_as(0, 16185446, -2147482389, 2);
---> {"Airflow: migrations"}|{"Airflow: migrations"}||{"pg_repack: table being repacked (oid 1259)"}
+--> {"several programs use it"}|{"several programs use it"}||{"pg_repack: table being repacked (oid 1259)"}
 \c regress_advisory_known
 ROLLBACK PREPARED 'regress_advisory_known';
 \c :regression
@@ -359,14 +372,14 @@ SELECT * FROM advisory.known_keys WHERE source = 'advisory.key_labels';
 -- They come first, and are told apart by form.
 SELECT public.known(1) AS one, public.known(-9223372036854775808) AS least,
        public.known((1::bigint << 32) | 2) AS no_pair;
---> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}|{least}|
+--> {"another, on the same key","nightly import: ask the billing team"}|{least}|
 SELECT public.known(1, 2) AS pair, public.known(-1, -2147483648) AS signed,
        public.known(0, 1) AS no_bigint, public.known(16185446, 0);
 --> {"a pair"}|{"a signed one"}||{"before pg_repack's","pg_repack: table being repacked (oid 2147483648)"}
 -- A statement sees the labels of the time when it began.
 BEGIN;
 DELETE FROM advisory.key_labels WHERE label = 'nightly import';
-SELECT public.known(1); --> {"another, on the same key","Airflow: migrations"}
+SELECT public.known(1); --> {"another, on the same key"}
 ROLLBACK;
 
 -- One form, no empty text, no text without end, nothing twice.
@@ -412,7 +425,7 @@ CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 SELECT public.known(1), public.known(1, 2),
        count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels FROM advisory.known_keys;
---> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}|{"a pair"}|6
+--> {"another, on the same key","nightly import: ask the billing team"}|{"a pair"}|6
 INSERT INTO advisory.key_labels (key, label) VALUES (3, 'not allowed');
 --> ERROR:  permission denied for table key_labels
 DELETE FROM advisory.key_labels; --> ERROR:  permission denied for table key_labels
@@ -421,7 +434,7 @@ RESET ROLE;
 REVOKE SELECT ON advisory.key_labels FROM PUBLIC;
 SET ROLE regress_advisory_role;
 SELECT public.known(1), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels,
-       count(*) AS all FROM advisory.known_keys; --> {"Airflow: migrations"}|0|52
+       count(*) AS all FROM advisory.known_keys; --> {"several programs use it"}|0|80
 RESET ROLE;
 GRANT SELECT ON advisory.key_labels TO PUBLIC;
 -- Nor does it take the right to use the schema, in a view of somebody who has it.
@@ -430,11 +443,11 @@ GRANT SELECT ON pg_temp.mine TO regress_advisory_role;
 REVOKE USAGE ON SCHEMA advisory FROM PUBLIC;
 SELECT pg_advisory_lock(1); -->
 SET ROLE regress_advisory_role;
-SELECT known_as FROM pg_temp.mine; --> {"Airflow: migrations"}
+SELECT known_as FROM pg_temp.mine; --> {"several programs use it"}
 RESET ROLE;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 SELECT known_as FROM pg_temp.mine;
---> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}
+--> {"another, on the same key","nightly import: ask the billing team"}
 SELECT pg_advisory_unlock(1); --> t
 DROP VIEW pg_temp.mine;
 DROP ROLE regress_advisory_role;
@@ -467,7 +480,7 @@ SELECT count(pg_advisory_lock(i * 1000003)) FROM generate_series(5000000000, 500
 --> 3000
 SELECT pg_advisory_lock(1000); -->
 SELECT count(*), count(known_as), min(known_as) FROM advisory.locks WHERE pid = pg_backend_pid();
---> 3001|1|{"authentik: migration lock"}
+--> 3001|1|{"several programs use it"}
 SELECT pg_advisory_unlock_all(); -->
 
 DROP FUNCTION public.known_as, public.known(bigint), public.known(int, int);

@@ -189,7 +189,7 @@ my $nobody = "advisory_nobody_$$";
 $admin->run("CREATE ROLE $nobody");
 for my $role ($nobody, $owner) {
     $visitor->run("SET ROLE $role");
-    $visitor->shows($LOOK, 'Airflow: migrations',
+    $visitor->shows($LOOK, 'several programs use it',
         "$role is subject to a policy and sees no labels");
     $visitor->run('RESET ROLE');
 }
