@@ -95,7 +95,7 @@ tell_of_standby(FunctionCallInfo)
 static Datum
 has_table(FunctionCallInfo fcinfo)
 {
-	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	Relation	classes = relation_open(RelationRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -112,7 +112,7 @@ has_table(FunctionCallInfo fcinfo)
 			row->relpersistence != RELPERSISTENCE_TEMP;
 	}
 	systable_endscan(scan);
-	table_close(classes, AccessShareLock);
+	relation_close(classes, AccessShareLock);
 	PG_RETURN_BOOL(found);
 }
 
