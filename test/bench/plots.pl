@@ -153,7 +153,8 @@ points('views', 'The views are faster than pg_locks with pg_stat_activity (highe
     . 'set ytics (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)',
     'speed of locks' => 'advisory.locks', 'speed of activity' => 'advisory.activity',
     'speed of waits' => 'advisory.waits');
-points('growth', 'Many sessions: a lock by name is nearly as fast as pg_advisory_lock (higher is better)',
+points('growth',
+    'Many sessions: a lock by name is nearly as fast as pg_advisory_lock (higher is better)',
     'yerrorlines', 'calls a second, in % of those\nof pg_advisory_lock(number)',
     'sessions at work, each with a name of its own',
     same(100, 'as fast') . "set key bottom left\nset yrange [0:120]\nset logscale x 2",
