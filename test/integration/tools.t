@@ -21,11 +21,13 @@ sub holds ($tool, $known_as) {
     my $lock = 'FROM advisory.locks WHERE granted AND ? = ANY (known_as)';
     $session->wait_until("$tool holds a lock that is known as $known_as", "SELECT count(*) $lock",
         $known_as);
-    my ($pid, $first) = @{ $session->rows("SELECT pid, known_as[1] $lock", $known_as)->[0] };
+    my ($pid, $key, $first) =
+        @{ $session->rows("SELECT pid, key, known_as[1] $lock", $known_as)->[0] };
     is($first, $known_as, "$tool: its lock is known as that");
     my $shown = length $known_as > 24 ? substr($known_as, 0, 21) . '...' : $known_as;
     is($session->value('SELECT count(*) FROM advisory.activity WHERE pid = ? AND lock = ?', $pid,
-        qq{"$shown"}), 1, "$tool: activity shows it");
+        (defined $key && abs $key < 100_000 ? "$key " : '') . qq{"$shown"}), 1,
+        "$tool: activity shows it");
     return;
 }
 
@@ -69,19 +71,93 @@ SKIP: {
 }
 
 SKIP: {
-    my $modules = node_modules();
-    skip 'node-pg-migrate is not here', 1 unless $modules && -x "$modules/.bin/node-pg-migrate";
-    stopped_at_gate('node-pg-migrate', 'node-pg-migrate: migration lock',
-        "$modules/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
+    system(q(ruby -e 'require "active_record"; require "pg"' >/dev/null 2>&1)) == 0
+        or skip 'Ruby with ActiveRecord and its driver for PostgreSQL is not here', 1;
+    my $migrations = scratch() . '/rails';
+    mkdir $migrations or die "cannot make $migrations: $!\n";
+    spew("$migrations/1_add_item.rb", <<'RUBY');
+class AddItem < ActiveRecord::Migration[ActiveRecord::Migration.current_version]
+  def change
+    create_table(:item) { |table| table.string :name, index: true }
+  end
+end
+RUBY
+    my $program = spew(scratch() . '/rails.rb', <<'RUBY');
+require 'active_record'
+require 'pg'
+ActiveRecord::Base.establish_connection(
+  adapter: 'postgresql', host: ENV['PGHOST'], port: ENV['PGPORT'], username: ENV['PGUSER'],
+  database: ENV['PGDATABASE'])
+context = ActiveRecord::MigrationContext
+arguments = context.instance_method(:initialize).arity == 2 ? [ActiveRecord::SchemaMigration] : []
+context.new(ARGV[0], *arguments).migrate
+RUBY
+    stopped_at_gate('Rails', 'Rails: schema migration', 'ruby', $program, $migrations);
 }
 
+# A tool for Node, which runs in a folder that has the modules.
+my $folders = 0;
+sub node_tool ($tool) {
+    my $folder = scratch() . '/tool.' . ++$folders;
+    mkdir $folder or die "cannot make $folder: $!\n";
+    symlink node_modules("$FindBin::Bin/node/package.json"), "$folder/node_modules"
+        or die "cannot link the modules: $!\n";
+    spew("$folder/package.json", '{ "type": "module" }');
+    spew("$folder/keys.mjs", slurp("$FindBin::Bin/node/keys.mjs"));
+    return ('node', "$folder/keys.mjs", $tool, $folder);
+}
+
+my %NODE_TOOLS = (
+    'kysely' => 'Kysely: migration lock',
+    'lucid' => 'AdonisJS Lucid: migrations',
+    'slonik' => 'slonik: migration (migration)',
+    'graphile-migrate' => 'graphile-migrate: migration lock',
+    'node-pg-migrate' => 'node-pg-migrate: migration lock',
+    'pg-boss' => 'pg-boss: create and migrate (pgboss)',
+);
+my $has_node_tools =
+    system('node', '-e', 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)') == 0
+    && node_modules("$FindBin::Bin/node/package.json") ne '';
+
 SKIP: {
-    my $modules = node_modules("$FindBin::Bin/node/package.json");
-    skip 'pg-boss is not here, or Node is too old for it', 1
-        unless $modules
-        && system('node', '-e', 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)') == 0;
-    stopped_at_gate('pg-boss', 'pg-boss: create and migrate (pgboss)', { NODE_PATH => $modules },
-        'node', "$FindBin::Bin/node/pgboss.js");
+    skip 'there is no npm, or Node is too old for these tools', 1 unless $has_node_tools;
+    stopped_at_gate((split /:/, $NODE_TOOLS{$_})[0], $NODE_TOOLS{$_}, node_tool($_))
+        for sort keys %NODE_TOOLS;
+}
+
+# ---- pg-boss at work -----------------------------------------------------------------------------
+
+# Each statement of its own on its tables notes the locks of its transaction.
+SKIP: {
+    skip 'there is no npm, or Node is too old for pg-boss', 1 unless $has_node_tools;
+    new_database();
+    launch(node_tool('pg-boss'))->ends(0, '', 'pg-boss has made its schema');
+    $session->run('CREATE TABLE seen (known_as text)', <<'SQL', <<'SQL');
+        CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO seen SELECT known_as::text FROM advisory.locks
+                WHERE pid = pg_backend_pid();
+            RETURN NULL;
+        END $$
+SQL
+        DO $$
+        DECLARE
+            of_boss regclass;
+        BEGIN
+            FOR of_boss IN SELECT oid FROM pg_class
+                WHERE relnamespace = 'pgboss'::regnamespace AND relkind IN ('r', 'p')
+            LOOP
+                EXECUTE format('CREATE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON %s
+                                FOR EACH STATEMENT EXECUTE FUNCTION see()', of_boss);
+            END LOOP;
+        END $$
+SQL
+    launch(node_tool('pg-boss at work'))->ends(0, '', 'pg-boss works');
+    is_deeply(
+        [ map { $_->[0] } @{ $session->rows('SELECT DISTINCT known_as FROM seen ORDER BY 1') } ],
+        [ map { qq({"pg-boss: $_ (pgboss)"}) } 'create a queue', 'delete a queue',
+            'dependencies of old jobs', 'history of statistics', 'jobs that took too long',
+            'jobs without a sign of life', 'old jobs', 'statistics of queues' ],
+        'pg-boss: each of its locks is known');
 }
 
 # ---- Extensions, stopped by a lock on a table ----------------------------------------------------
