@@ -623,6 +623,30 @@ END $$;
 
 -- Release.
 
+-- A session does not hold what it releases: a WARNING, or if advisory_ext.unlock_not_held is error,
+-- that.  Without the library this is a setting that only this function knows.  If the session has
+-- nothing of that name, HINT says why that may be.  By key, namespace is null.
+CREATE OR REPLACE FUNCTION advisory._not_held(what text, namespace text, name text, key bigint,
+                                              instead text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    base bigint := CASE WHEN namespace IS NOT NULL THEN _slot_key(namespace, name, 0) END;
+    message text := format('you don''t own %s "%s"',
+                           what, _display(namespace, coalesce(name, key::text)));
+BEGIN
+    IF lower(current_setting('advisory_ext.unlock_not_held', true)) IS DISTINCT FROM 'error' THEN
+        RAISE WARNING USING MESSAGE = message;
+    ELSIF EXISTS (SELECT FROM _own AS o
+                  WHERE o.key = _not_held.key OR o.key BETWEEN base + 1 AND base + 16000) THEN
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = message;
+    ELSE
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = message,
+            HINT = 'Another connection of a pool may have taken it. Take and release it on one '
+                   'connection, or use advisory.' || instead || '().';
+    END IF;
+END $$;
+
 -- What the public functions call if there was nothing to release.
 CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text,
                                             key bigint)
@@ -630,9 +654,10 @@ CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, n
     LANGUAGE plpgsql COST 1000 AS $$
 BEGIN
     PERFORM _check(key::text, 'key');
-    RAISE WARNING 'you don''t own a lock of type % on "%"',
-        CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
-        _display(namespace, coalesce(name, key::text));
+    PERFORM _not_held(
+        CASE WHEN is_shared THEN 'a lock of type ShareLock on'
+             ELSE 'a lock of type ExclusiveLock on' END,
+        namespace, name, key, CASE WHEN is_shared THEN 'xact_lock_shared' ELSE 'xact_lock' END);
     RETURN false;
 END $$;
 
@@ -953,20 +978,27 @@ BEGIN
     IF is_released THEN
         RETURN true;
     END IF;
-    RAISE WARNING 'you don''t own % semaphore "%"',
-        coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
+    PERFORM _not_held(coalesce('slot ' || slot, 'a slot') || ' of semaphore',
+                      namespace, name, advisory.key(namespace, name), 'xact_acquire');
     RETURN false;
 END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
     RETURNS integer
     LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);    -- Checks the name.
+    missing integer[];
 BEGIN
-    PERFORM _slot_key(namespace, name, 0);    -- Checks the name.
     PERFORM _check(slots::text, 'slots');
     PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
-    RETURN (SELECT count(*) FROM unnest(slots) AS slot
-            WHERE advisory.release(namespace, name, slot));
+    missing := ARRAY(SELECT slot FROM unnest(slots) AS slot
+                     WHERE NOT _unlock_quietly(false, base + slot));
+    -- It may raise an error, so all that this session has is released before.
+    PERFORM _not_held(format('slot %s of semaphore', slot), namespace, name,
+                      advisory.key(namespace, name), 'xact_acquire')
+    FROM unnest(missing) AS slot;
+    RETURN cardinality(slots) - cardinality(missing);
 END $$;
 
 -- Waiting without a snapshot.

@@ -235,18 +235,25 @@ BEGIN
     IF is_released THEN
         RETURN true;
     END IF;
-    RAISE WARNING 'you don''t own % semaphore "%"',
-        coalesce('slot ' || slot || ' of', 'a slot of'), _display(namespace, name);
+    PERFORM _not_held(coalesce('slot ' || slot, 'a slot') || ' of semaphore',
+                      namespace, name, advisory.key(namespace, name), 'xact_acquire');
     RETURN false;
 END $$;
 
 CREATE OR REPLACE FUNCTION advisory.release_many(namespace text, name text, slots integer[])
     RETURNS integer
     LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    base bigint := _slot_key(namespace, name, 0);    -- Checks the name.
+    missing integer[];
 BEGIN
-    PERFORM _slot_key(namespace, name, 0);    -- Checks the name.
     PERFORM _check(slots::text, 'slots');
     PERFORM _check_slot(slot, 'slot') FROM unnest(slots) AS slot;
-    RETURN (SELECT count(*) FROM unnest(slots) AS slot
-            WHERE advisory.release(namespace, name, slot));
+    missing := ARRAY(SELECT slot FROM unnest(slots) AS slot
+                     WHERE NOT _unlock_quietly(false, base + slot));
+    -- It may raise an error, so all that this session has is released before.
+    PERFORM _not_held(format('slot %s of semaphore', slot), namespace, name,
+                      advisory.key(namespace, name), 'xact_acquire')
+    FROM unnest(missing) AS slot;
+    RETURN cardinality(slots) - cardinality(missing);
 END $$;

@@ -16,14 +16,15 @@ CREATE FUNCTION advisory_internal.stats()
         last_acquired_at timestamptz,
         stats_since timestamptz,
         key bigint,
-        last_skipped_at timestamptz)
+        last_skipped_at timestamptz,
+        not_held bigint)
     AS 'MODULE_PATHNAME', 'advisory_stats'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
 COMMENT ON FUNCTION advisory_internal.stats() IS 'rows of advisory.stats';
 
 CREATE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
-           wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
+           wait_max, hold_total, hold_max, last_acquired_at, stats_since, key, not_held
     FROM advisory_internal.stats();
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
@@ -44,6 +45,8 @@ COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
 COMMENT ON COLUMN advisory.stats.key IS
     '64-bit key, to look up a number in a log; null if hidden or evicted';
+COMMENT ON COLUMN advisory.stats.not_held IS
+    'how often a session released it that did not hold it';
 
 CREATE FUNCTION advisory.stats_reset()
     RETURNS void

@@ -36,6 +36,12 @@ static const config_enum_entry on_or_warn_options[] = {
 	{nullptr, 0, false},
 };
 
+static const config_enum_entry warn_or_error_options[] = {
+	{"warn", ALLOWED_WARN, false},
+	{"error", ALLOWED_OFF, false},
+	{nullptr, 0, false},
+};
+
 static const config_enum_entry track_options[] = {
 	{"none", TRACK_NONE, false},
 	{"names", TRACK_NAMES, false},
@@ -91,6 +97,10 @@ static const Setting settings[] = {
 		"With \"warn\" it raises a warning: until COMMIT other sessions see the old rows, although "
 		"they can have the lock.",
 		on_or_warn_options},
+	{"advisory_ext.unlock_not_held", &setting::unlock_not_held, ALLOWED_WARN, PGC_USERSET,
+		"Sets what happens when a session releases a lock or slot that it does not hold.",
+		"With \"warn\" the function returns false, with a warning. With \"error\" it fails.",
+		warn_or_error_options},
 	{"advisory_ext.max_names", &setting::max_names, 10000, PGC_SIGHUP,
 		"Sets how many names of locks the server remembers.",
 		"When a new name needs room, a name that was not used for a long time is removed, unless "

@@ -33,6 +33,8 @@ inline int	standby_locks = ALLOWED_WARN;	/* an Allowed: taking locks on a standb
 inline int	told;				/* see server/standby.h */
 /* An Allowed: releasing a lock before the transaction commits that has written under it. */
 inline int	unlock_before_commit = ALLOWED_WARN;
+/* An Allowed, never on: releasing what the session does not hold. */
+inline int	unlock_not_held = ALLOWED_WARN;
 /* An Allowed: a transaction-level lock that ends with its statement. */
 inline int	warn_no_transaction = ALLOWED_WARN;
 inline int	idle_holder_timeout;	/* in milliseconds; 0 for none */

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 #include "base/guc.h"
+#include "core/boundedwait.h"
 #include "core/held.h"
 #include "core/namecache.h"
 #include "core/release.h"
@@ -16,17 +17,40 @@
 namespace advisory
 {
 
-/* Warn that what the caller wants cannot be done.  Returns false. */
+/*
+ * Say that what the caller wants cannot be done: by a WARNING, after which this returns false, or
+ * by error 55000.
+ */
 static bool
-warn(const LockName &name, const char *message, const char *detail = nullptr,
-	 const char *hint = nullptr)
+complain(const LockName &name, const char *message, const char *detail = nullptr,
+		 const char *hint = nullptr, int level = WARNING)
 {
-	ereport(WARNING,
-			(errmsg("%s", message),
+	ereport(level,
+			(errcode(level == ERROR ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
+			 errmsg("%s", message),
 			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 hint != nullptr ? errhint("%s", hint) : 0,
 			 set_lock_fields(name)));
 	return false;
+}
+
+/*
+ * The session does not hold what it releases: count that, and obey advisory_ext.unlock_not_held.
+ * If detail knows no reason, the HINT of the error names the likely one, and what to use instead.
+ */
+static bool
+not_held(const LockName &name, const char *message, const char *detail, const char *hint,
+		 const char *instead)
+{
+	bool		is_error = setting::unlock_not_held == ALLOWED_OFF;
+	NameHandle	request = name_ask(name);
+
+	count_event(request, Event::not_held);
+	name_end(request);
+	if (is_error && detail == nullptr)
+		hint = psprintf("Another connection of a pool may have taken it. Take and release it on "
+						"one connection, or use advisory.%s().", instead);
+	return complain(name, message, detail, hint, is_error ? ERROR : WARNING);
 }
 
 /* The locks that a call has released although the transaction has written under them. */
@@ -118,32 +142,48 @@ lock_release(const LockName &name, Mode mode)
 		detail = "This session holds it until the end of the transaction.";
 	if (other_counts.session > 0)
 		detail = psprintf("This session holds it in %s mode.", mode_name(other));
-	return warn(name, psprintf("you don't own a lock of type %s on \"%s\"",
-							   lock, display_lock(name)), detail, hint);
+	return not_held(name, psprintf("you don't own a lock of type %s on \"%s\"",
+								   lock, display_lock(name)), detail, hint,
+					mode == Mode::exclusive ? "xact_lock" : "xact_lock_shared");
 }
 
-bool
-slot_release(const LockName &name, int slot)
+static void
+slot_not_held(const LockName &name, int slot)
 {
-	if (Hold *hold = semaphore_find_slot(name.key, slot))
-	{
-		held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
-		log_ended_holds();
-		return true;
-	}
-
 	const char *slot_text = slot == NO_SLOT ? "a slot" : psprintf("slot %d", slot);
-	const char *message = psprintf("you don't own %s of semaphore \"%s\"",
-								   slot_text, display_lock(name));
+	const char *detail = nullptr;
+	const char *hint = nullptr;
 
 	if (slot == NO_SLOT ? semaphore_has_slot(name.key) :
 		is_held_by_me(slot_tag(MyDatabaseId, name.key, slot)))
-		return warn(name, message,
-					"A transaction-level slot is released at the end of the transaction.");
-	if (is_held_by_me(lock_tag(MyDatabaseId, name.key)))
-		return warn(name, message, "This session holds the lock of that name, which is separate "
-					"from the semaphore.", "To release the lock, use advisory.unlock().");
-	return warn(name, message);
+		detail = "A transaction-level slot is released at the end of the transaction.";
+	else if (is_held_by_me(lock_tag(MyDatabaseId, name.key)))
+	{
+		detail = "This session holds the lock of that name, which is separate from the semaphore.";
+		hint = "To release the lock, use advisory.unlock().";
+	}
+	not_held(name, psprintf("you don't own %s of semaphore \"%s\"", slot_text,
+							display_lock(name)), detail, hint, "xact_acquire");
+}
+
+int32
+slots_release(const LockName &name, const List *slots)
+{
+	List	   *missing = NIL;
+	ListCell   *cell;
+
+	foreach(cell, slots)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (Hold *hold = semaphore_find_slot(name.key, lfirst_int(cell)))
+			held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
+		else
+			missing = lappend_int(missing, lfirst_int(cell));
+	}
+	log_ended_holds();
+	foreach(cell, missing)
+		slot_not_held(name, lfirst_int(cell));
+	return list_length(slots) - list_length(missing);
 }
 
 int64
@@ -277,19 +317,20 @@ terminate_holder(const LockName &name, int pid, const Kind *only, Timeout timeou
 	bool		sent = false;
 
 	if (proc == nullptr)
-		return warn(name, psprintf("PID %d is not a PostgreSQL backend process", pid));
+		return complain(name, psprintf("PID %d is not a PostgreSQL backend process", pid));
 	check_may_terminate(proc->roleId);
 	if (!signal_holder(MyDatabaseId, name.key, pid, only, &sent))
-		return warn(name, psprintf("PID %d does not hold %s \"%s\"%s", pid,
-								   only == nullptr || *only == Kind::lock ? "advisory lock" :
-								   *only == Kind::semaphore ? "a slot of semaphore" : "lease",
-								   display_name(name), only == nullptr
-								   ? ", nor a slot of the semaphore of that name" : ""), nullptr,
-					proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
-					psprintf("That session is in another database. To end it, connect to database "
-							 "\"%s\".", database_name(proc->databaseId)));
+		return complain(name, psprintf("PID %d does not hold %s \"%s\"%s", pid,
+									   only == nullptr || *only == Kind::lock ? "advisory lock" :
+									   *only == Kind::semaphore ? "a slot of semaphore" : "lease",
+									   display_name(name), only == nullptr
+									   ? ", nor a slot of the semaphore of that name" : ""),
+						nullptr,
+						proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
+						psprintf("That session is in another database. To end it, connect to "
+								 "database \"%s\".", database_name(proc->databaseId)));
 	if (!sent)
-		return warn(name, psprintf("could not send signal to process %d: %m", pid));
+		return complain(name, psprintf("could not send signal to process %d: %m", pid));
 	return timeout.is_immediate() || wait_for_end(pid, timeout);
 }
 

@@ -10,16 +10,18 @@ namespace advisory
 {
 
 /*
- * Release one session-level hold.  False, with a WARNING that names the lock, if this session has
- * none in this mode.
+ * Release one session-level hold.  If this session has none in this mode, that is counted, and the
+ * result is false, with a WARNING that names the lock, or an error (55000):
+ * advisory_ext.unlock_not_held says which.
  */
 bool		lock_release(const LockName &name, Mode mode);
 
 /*
- * Release a session-level slot; NO_SLOT means the one that was taken last.  False, with
- * a WARNING, if this session has no slot, or not this one.
+ * Release each of these session-level slots that this session has; NO_SLOT means the one that was
+ * taken last.  Only then the same for those that it does not have: an error names the first one.
+ * Returns how many it had.
  */
-bool		slot_release(const LockName &name, int slot);
+int32		slots_release(const LockName &name, const List *slots);
 
 /* Release every session-level hold in both modes, however taken.  Returns how many there were. */
 int64		lock_release_all(const LockName &name);

@@ -14,8 +14,8 @@ namespace advisory
 {
 
 /*
- * What can happen to a request for a lock.  The view has a column for each event: see
- * show_stats() in views/stats.cpp, and sql/parts/56-stats.sql.
+ * What can happen to a request for a lock, or to its release.  The view has a column for each
+ * event: see show_stats() in views/stats.cpp, and sql/parts/56-stats.sql.
  */
 enum class Event
 {
@@ -24,10 +24,11 @@ enum class Event
 	failed,						/* it was not free, and the session did not wait */
 	timed_out,					/* a timeout or lock_timeout ended the wait */
 	/* run() did nothing because it was taken, or its window was claimed. */
-	skipped
+	skipped,
+	not_held					/* it was to be released, but the session did not hold it */
 };
 
-constexpr int EVENTS = index_of(Event::skipped) + 1;
+constexpr int EVENTS = index_of(Event::not_held) + 1;
 
 /* The total and the longest of several durations. */
 struct Duration

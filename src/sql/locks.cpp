@@ -192,7 +192,7 @@ release(FunctionCallInfo fcinfo)
 
 	if (!PG_ARGISNULL(next_argument(by)))
 		slot = slot_number_argument(fcinfo, next_argument(by), "slot");
-	PG_RETURN_BOOL(slot_release(name, slot));
+	PG_RETURN_BOOL(slots_release(name, list_make1_int(slot)) > 0);
 }
 
 /* (namespace, name, slots): each of these.  Returns how many this session had. */
@@ -201,15 +201,8 @@ static Datum
 release_many(FunctionCallInfo fcinfo)
 {
 	LockName	name = lock_argument(fcinfo, by);
-	ListCell   *cell;
-	int32		released = 0;
 
-	foreach(cell, slots_argument(fcinfo, next_argument(by)))
-	{
-		CHECK_FOR_INTERRUPTS();
-		released += slot_release(name, lfirst_int(cell));
-	}
-	PG_RETURN_INT32(released);
+	PG_RETURN_INT32(slots_release(name, slots_argument(fcinfo, next_argument(by))));
 }
 
 /* ---- What SQL calls ---- */

@@ -41,6 +41,7 @@ show_stats(ReturnSetInfo *result)
 		row.add_time(value_of(&stats.since));
 		row.add(Int64GetDatum(name.key.value), !is_visible || is_evicted);
 		row.add_time(value_of(&stats.last_skipped_at));
+		row.add_int64(value_of(&stats.events[index_of(Event::not_held)]));
 		row.put(result);
 	});
 }

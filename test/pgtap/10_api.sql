@@ -251,7 +251,7 @@ FROM (VALUES
     ('stats', 'namespace text, name text, acquired bigint, contended bigint, failed bigint, '
         'timeouts bigint, skipped bigint, wait_total interval, wait_max interval, '
         'hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, '
-        'stats_since timestamp with time zone, key bigint'),
+        'stats_since timestamp with time zone, key bigint, not_held bigint'),
     ('leaks', 'pid integer, database text, role text, application_name text, client_addr inet, '
         'state text, kind text, namespace text, name text, slot integer, key bigint, '
         'key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, '
@@ -299,6 +299,7 @@ SELECT results_eq($$ SELECT name, default_setting, context FROM advisory.setting
                             ('advisory_ext.standby_locks', 'warn', 'user'),
                             ('advisory_ext.track', 'all', 'superuser'),
                             ('advisory_ext.unlock_before_commit', 'warn', 'user'),
+                            ('advisory_ext.unlock_not_held', 'warn', 'user'),
                             ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
                   'the settings and their defaults, and who may set them');
 

@@ -50,6 +50,14 @@ is(holds($holder), 0, '... and none is left');
 $holder->shows(q(SELECT advisory.lock('where', nextval('once')),
     advisory.unlock('where', lastval()), lastval()), '1|1|1', 'an argument is evaluated once');
 
+# ---- A setting without a library -----------------------------------------------------------------
+
+{
+    local $ENV{PGOPTIONS} = '-c advisory_ext.unlock_not_held=error';
+    session()->fails(q(SELECT advisory.unlock('not', 'held')), '55000',
+        'unlock_not_held, set by an option of the connection');
+}
+
 # ---- Errors --------------------------------------------------------------------------------------
 
 $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));

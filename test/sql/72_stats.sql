@@ -68,9 +68,33 @@ SELECT namespace, name, acquired FROM pg_temp.counts;
 --> stats|g|1
 --> |stats label|1
 
+---- What a session releases and does not hold, by name or label, both with warn and with error
+SET client_min_messages = error;
+SELECT advisory.unlock('stats', 'gone'), advisory.unlock_shared('stats', 'gone'),
+    advisory.release('stats', 'gone', 1), advisory.release_many('stats', 'gone', '{1,2}'),
+    advisory.unlock_key(4711), advisory.unlock_key(4712); --> f|f|f|0|f|f
+SET advisory_ext.unlock_not_held = error;
+\set VERBOSITY terse
+SELECT advisory.unlock('stats', 'gone');
+--> ERROR:  you don't own a lock of type ExclusiveLock on "stats/gone"
+SELECT advisory.release('stats', 'gone', 1);
+--> ERROR:  you don't own slot 1 of semaphore "stats/gone"
+\set VERBOSITY default
+RESET advisory_ext.unlock_not_held;
+RESET client_min_messages;
+SELECT advisory.unlock_all('stats', 'gone'), advisory.lock('stats', 'gone'),
+    advisory.unlock('stats', 'gone'); --> 0|t|t
+SELECT namespace, name, acquired, not_held FROM advisory.stats
+    WHERE (namespace = 'stats' OR name = 'stats label') AND not_held > 0 ORDER BY name COLLATE "C";
+--> stats|gone|1|7
+--> |stats label|1|1
+
 ---- Without
 SET advisory_ext.track = 'none';
 SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'untracked'); --> t|t
+SET client_min_messages = error;
+SELECT advisory.unlock('stats', 'untracked'), advisory.unlock('stats', 'gone'); --> f|f
+RESET client_min_messages;
 SET advisory_ext.track = 'names';
 SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'by name only');
 --> t|t
@@ -79,6 +103,7 @@ SELECT namespace, name, acquired FROM pg_temp.counts
     WHERE name IN ('e', 'untracked', 'by name only');
 --> stats|by name only|0
 --> stats|e|2
+SELECT not_held FROM advisory.stats WHERE namespace = 'stats' AND name = 'gone'; --> 7
 
 ---- The key of each name, to look up a number in a log
 SELECT name, key, key = advisory.key(namespace, name) AS same FROM advisory.stats
