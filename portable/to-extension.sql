@@ -149,12 +149,13 @@ DECLARE
         _deadline,_described,_display,_edges,_end_claim,_end_lease,_entries,_entry,_era,_exact_lock,
         _expiry,_has_role,_hash,_here,_holders,_holders_of,_is_held,_is_name,_keys,_last_claim,
         _lease,_lease_length,_lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,
-        _microseconds,_milliseconds,_most,_named_locks,_names,_no_key,_own,_pause,_prepared,
-        _printable,_raise_not_available,_raise_not_inside,_raise_taken,_renew_lease,_request,
-        _require,_role_here,_serve_request,_server,_server_began,_sets,_shown_leases,_sign_request,
-        _slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,_take_slots,_take_slots_through,
-        _tell_of_standby,_terminate,_terminate_statement,_timeline,_token,_tree,_try_any,_try_once,
-        _unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_who,_why_held,_window,_window_at}';
+        _microseconds,_milliseconds,_most,_named_locks,_names,_no_key,_not_held,_own,_pause,
+        _prepared,_printable,_raise_not_available,_raise_not_inside,_raise_taken,_renew_lease,
+        _request,_require,_role_here,_serve_request,_server,_server_began,_sets,_shown_leases,
+        _sign_request,_slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,_take_slots,
+        _take_slots_through,_tell_of_standby,_terminate,_terminate_statement,_timeline,_token,
+        _tree,_try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_who,
+        _why_held,_window,_window_at}';
     one text;
     was_dropped boolean := true;
     objects text;
