@@ -117,6 +117,7 @@ has_jit() { local dir; dir=$(pg_ask "$config" --pkglibdir); [ -e "${dir:-/none}/
 look_for_integration() {
     look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
+    want pgpool2 "a pooler that sends reads to standbys" has_program pgpool
     want "postgresql-$major-cron" "scheduled jobs" \
         has_server_file "$config" extension/pg_cron.control
     want "postgresql-$major-repack" "rebuilds tables" \

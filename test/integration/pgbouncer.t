@@ -203,6 +203,14 @@ is($look->value(q{SELECT reason FROM advisory.leaks WHERE name = '10'}),
 $_->disconnect for $careless_too, $colleague;
 $named->stop;
 
+# PAUSE closes a server connection between two transactions of its client.
+$one->console('PAUSE');
+$one->console('RESUME');
+$look->wait_until('the server connection is gone',
+    'SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = ?', $backend);
+is(held(), '', 'PAUSE and RESUME in its console take session-level locks away');
+$backend = backend($next);
+
 # ---- Transaction mode: session-level locks turned off --------------------------------------------
 
 $look->run('ALTER ROLE app SET advisory_ext.session_locks = off');

@@ -9,8 +9,8 @@ use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 
-our @EXPORT = qw(examples calls client_node node_modules python pgbouncer free_port as_user slurp
-    spew);
+our @EXPORT = qw(examples calls client_node node_modules python pgbouncer pgpool free_port as_user
+    slurp spew);
 
 my $repository = abs_path(dirname(__FILE__) . '/../../..');
 
@@ -68,7 +68,13 @@ sub python {
         ? '/usr/bin/python3' : undef;
 }
 
-sub pgbouncer { return (grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin')[0] }
+sub pgbouncer { return daemon('pgbouncer') }
+sub pgpool { return daemon('pgpool') }
+
+# A program that may be where only root's PATH leads.
+sub daemon ($name) {
+    return (grep { -x } map { "$_/$name" } split(/:/, $ENV{PATH}), '/usr/sbin')[0];
+}
 
 # A port of loopback that is free at the moment, below those that the system gives to outgoing
 # connections: a server that starts again finds it free again. Each is given once, also by tests
