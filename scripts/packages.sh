@@ -144,6 +144,7 @@ look_for_integration() {
     want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
     want prometheus-sql-exporter "another exporter for it" have prometheus-sql-exporter
     want check-postgres "checks for Nagios and others" have check_postgres
+    want pg-activity "a top for PostgreSQL" have pg_activity
     want pandoc "reads the documents, whose links are followed" have pandoc
     want librsvg2-bin "draws the documents' pictures" have rsvg-convert
     want npm "brings Node's modules from its registry" have npm

@@ -433,7 +433,7 @@ sub gives_what_views_say ($exporter, $program) {
 }
 
 SKIP: {
-    skip 'there is no prometheus-postgres-exporter here', 4
+    skip 'there is no prometheus-postgres-exporter here', 5
         unless program('prometheus-postgres-exporter');
     $port{postgres_exporter} = free_port();
     my $where = "host=$server->{PGHOST} port=$server->{PGPORT} sslmode=disable";
@@ -448,6 +448,11 @@ SKIP: {
     like($text, qr/^# TYPE advisory_ext_stats_acquired_total counter$/m, '... with types');
     like($text, qr/^# HELP advisory_ext_pressure_headroom_locks Further locks/m, '... and help');
     unlike($program->said, qr/advisory_ext_\w+.*(?:err|fail)/i, '... no query fails');
+    my ($exclusive) =
+        $text =~ /^pg_locks_count\{datname="postgres",mode="exclusivelock"[^}]*\} (\d+)$/m;
+    cmp_ok($exclusive, '>=', $look->value(q(SELECT count(*) FROM advisory.locks WHERE database =
+        'postgres' AND mode = 'exclusive' AND kind IN ('lock', 'semaphore'))),
+        "... its own count of exclusivelock counts locks by name, also those that nobody awaits");
 
     # The shorter command, with the file as it is.
     $port{short} = free_port();

@@ -20,7 +20,8 @@ my @run = (qr/^psql -f monitoring\/grants\.sql$/, qr/^psql -c "ALTER ROLE/,
     qr/prometheus-postgres-exporter/, qr/prometheus-sql-exporter/, qr/^promtool/,
     qr/^prometheus --config/,
     qr/^\\i monitoring/, qr/^:activity/m, qr/^\\watch/m,
-    qr/^examples\/monitoring\/check_advisory\.sh/, qr/^check_postgres/, qr/^ADVISORY WARNING/);
+    qr/^examples\/monitoring\/check_advisory\.sh/, qr/^check_postgres --action=custom/,
+    qr/^check_postgres --action=locks/, qr/^ADVISORY WARNING/);
 for my $block (blocks()) {
     my ($language, $text) = @$block;
     ok(1 == (grep { $text =~ $_ } @run), "a block of $language is run: " . $text =~ s/\n.*//sr);
@@ -190,13 +191,41 @@ for my $command (grep { /\S/ } split /\n/, block(qr/^examples\/monitoring/)) {
 }
 
 SKIP: {
-    skip 'there is no check_postgres here', 3 unless program('check_postgres');
-    my $command = block(qr/^check_postgres/) =~ s/\s+\z//r;
+    skip 'there is no check_postgres here', 6 unless program('check_postgres');
+    my $command = block(qr/^check_postgres --action=custom/) =~ s/\s+\z//r;
     my $environment = $scene->environment('advisory_monitor');
     command($command, $environment)->ends(
         0, qr/^POSTGRES_CUSTOM_QUERY OK: .* 0 \|/, 'check_postgres says how full it is');
     command($command =~ s/round\(percent_used\)/80/r, $environment)->ends(
         2, qr/^POSTGRES_CUSTOM_QUERY CRITICAL/, '... and critical above');
+
+    # The check of locks that it has itself.
+    my ($held, $awaited) = @{ $look->rows(q(SELECT count(*) FILTER (WHERE granted),
+        count(*) FILTER (WHERE NOT granted) FROM pg_locks
+        JOIN pg_database AS d ON d.oid = database AND datname = 'postgres'
+        WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'))->[0] };
+    cmp_ok($held, '>', $awaited, 'most exclusive locks are held and not awaited');
+    command("check_postgres --action=locks --dbname=postgres --warning=100 --critical='exclusive="
+        . ($held + $awaited) . q('), $environment)->ends(2,
+        qr/postgres\.exclusive=@{[ $held + $awaited ]}\b/, 'its action locks counts all of them');
+    command(block(qr/--action=locks/) =~ s/\s+\z//r, $environment)->ends(
+        1, qr/postgres\.waiting=\d/, 'as on the page, it counts those that are awaited');
+}
+
+SKIP: {
+    my ($queries) = glob '/usr/lib/python3/dist-packages/pgactivity/queries';
+    skip 'there is no pg_activity here', 2 unless $queries;
+    my %rows = map {
+        my $query = slurp("$queries/get_${_}.sql");
+        $query =~ s/%\(dbname_filter\)s/NULL::text/g;
+        $query =~ s/%\(min_duration\)s/0/g;
+        $query =~ s/\{duration_column\}/query_start/g;
+        $_ => $look->rows($query)
+    } qw(waiting_post_090200 blocking_post_090600);
+    cmp_ok(scalar @{ $rows{waiting_post_090200} }, '>', 3,
+        'pg_activity shows sessions that wait for advisory locks');
+    is_deeply([ grep { "@$_[7]" eq 'advisory' } @{ $rows{blocking_post_090600} } ], [],
+        '... and does not show whom they wait for');
 }
 
 done_testing();

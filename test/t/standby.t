@@ -3,6 +3,7 @@
 # primary's. Functions that must write raise an error. A recovery conflict can cancel a session that
 # waits. Holders and waiters continue after a promotion.
 use AdvisoryTest;
+use FindBin;
 use Replica;
 use Standbys;
 use Time::HiRes qw(sleep);
@@ -232,6 +233,15 @@ $look->run("SELECT advisory.unlock('s', 'a')");
     $look->shows("SELECT who FROM advisory.activity WHERE lock = 'lease s/seen'", 'of the primary',
         'activity shows them');
     is(advisory_locks($look), 0, 'what failed has left nothing locked');
+}
+
+# The check for Nagios is one line there, too.
+{
+    local @ENV{qw(PGHOST PGPORT PGUSER PGDATABASE)} =
+        (@{$second}{qw(PGHOST PGPORT PGUSER)}, 'postgres');
+    my $check = "$FindBin::Bin/../../examples/monitoring/check_advisory.sh";
+    like(scalar `sh '$check' waits -w 1000 -c 2000`, qr/\AADVISORY OK - [^\n]+\n\z/,
+        'check_advisory.sh prints no notice');
 }
 
 {
