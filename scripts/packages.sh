@@ -139,6 +139,7 @@ look_for_integration() {
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
     want nodejs "Node" have node
     want ruby-pg "Ruby's client" has_ruby pg
+    look_for_drivers
     want ruby-activerecord "Ruby's ORM, which caches what it reads" has_ruby active_record
     want prometheus "monitoring: scrapes, alerts" have_both prometheus promtool
     want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
@@ -151,6 +152,28 @@ look_for_integration() {
     # Where there is npm, the tests have what they need from there.
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }
+
+# Those that test/integration/driver_calls.t runs, besides the above.
+look_for_drivers() {
+    want python3-asyncpg "another client for Python" has_python asyncpg
+    want python3-pyodbc "ODBC for Python" has_python pyodbc
+    want odbc-postgresql "PostgreSQL's driver for ODBC" has_file '/usr/lib/*/odbc/psqlodbcw.so'
+    want golang-go "Go" have go
+    want golang-github-lib-pq-dev "a client for Go" \
+        test -e /usr/share/gocode/src/github.com/lib/pq
+    want golang-github-jackc-pgx-v4-dev "another client for Go" \
+        test -e /usr/share/gocode/src/github.com/jackc/pgx/v4
+    want php-cli "PHP" have php
+    want php-pgsql "PHP's clients" has_php pdo_pgsql
+    want tcl "Tcl" have tclsh
+    want tcl8.6-tdbc-postgres "Tcl's client" has_tcl tdbc::postgres
+    want libpqxx-dev "a client for C++" test -e /usr/include/pqxx/pqxx
+    want libecpg-dev "embedded SQL in C" have ecpg
+}
+
+has_file() { compgen -G "$1"; }
+has_php() { php -m | grep -Fx "$1"; }
+has_tcl() { [ "$(echo "puts [catch {package require $1}]" | tclsh)" = 0 ]; }
 
 # want PACKAGE REASON TEST…: as need, but if the package is not available the tests run without it.
 want() {

@@ -249,6 +249,26 @@ public class Calls {
         call("lock_all, setObject(long[])", all, "t", keys(1, 2), "jdbc", new long[] {1, 2});
     }
 
+    /** The types of what comes back. */
+    static void givesValues() throws SQLException {
+        Object[][] given = {
+            {"SELECT advisory.is_locked('jdbc', 'none')", false},
+            {"SELECT advisory.key('billing', 'invoice:42')", 1572001551135567388L},
+            {"SELECT interval '1.5 s'", new PGInterval("1.5 s")},
+            {"SELECT NULL::integer", null},
+            {"SELECT 1 WHERE advisory.try_lock('jdbc', 'a')", 1},
+            {"CALL advisory.await_acquire('jdbc', 'slots', 3)", 1},
+        };
+        for (Object[] call : given) {
+            try (Statement statement = connection.createStatement();
+                    ResultSet rows = statement.executeQuery((String) call[0])) {
+                rows.next();
+                report((String) call[0], rows.getObject(1), call[1]);
+            }
+        }
+        letGo();
+    }
+
     static void awaits() throws SQLException {
         String one = "CALL advisory.await_lock(?, ?)";
         call("CALL, without types", one, "done", keys(NAME), setOther("jdbc"), setOther(NAME));
@@ -469,6 +489,7 @@ public class Calls {
             "SELECT advisory.xact_lock('jdbc', ?)", "t", keys(), NAME);
         call("with autocommit, a session-level lock is not", "SELECT advisory.lock('jdbc', ?)", "t",
             keys(NAME), NAME);
+        givesValues();
         awaits();
         awaitsInTransactions();
         failsAsAProgramExpects();

@@ -120,6 +120,17 @@ def takes_other_values():
     let_go()
 
 
+def gives_values():
+    for sql, value in (("SELECT advisory.is_locked('py', 'none')", False),
+                       ("SELECT advisory.key('billing', 'invoice:42')", 1572001551135567388),
+                       ("SELECT interval '1.5 s'", datetime.timedelta(seconds=1.5)),
+                       ('SELECT NULL::integer', None),
+                       ("SELECT 1 WHERE advisory.try_lock('py', 'a')", 1),
+                       ("CALL advisory.await_acquire('py', 'slots', 3)", 1)):
+        report(sql, repr(call(sql)), repr([value]))
+    let_go()
+
+
 def ends_with_transactions():
     call("SELECT advisory.xact_lock('py', 'xact')")
     call("SELECT advisory.lock('py', 'session')")
@@ -264,6 +275,7 @@ if __name__ == '__main__':
     sys.stdout.reconfigure(encoding='utf-8')
     takes_values(sys.argv[1])
     takes_other_values()
+    gives_values()
     ends_with_transactions()
     fails_as_a_program_expects()
     awaits()

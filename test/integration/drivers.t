@@ -33,7 +33,7 @@ rescue PG::Error => e
 end
 RUBY
     },
-    # Debian's golang-github-lib-pq-dev. (A compiler is too much to install it for this.)
+    # Debian's golang-github-lib-pq-dev.
     go => sub {
         my $library = '/usr/share/gocode';
         return unless program('go') && -d "$library/src/github.com/lib/pq";
@@ -71,7 +71,8 @@ func main() {
     }
 }
 MAIN
-        my $go = { GO111MODULE => 'off', GOPATH => $library, GOCACHE => scratch() . '/go' };
+        my $go = {
+            GO111MODULE => 'off', GOPATH => $library, GOCACHE => "$ENV{ADVISORY_EXT_STAGE}/go" };
         my $built = scratch() . '/pay';
         launch($go, 'go', 'build', '-o', $built, $source)->ends(0, '', 'go: it is compiled');
         return ({}, $built);
