@@ -140,6 +140,10 @@ look_for_integration() {
     want nodejs "Node" have node
     want ruby-pg "Ruby's client" has_ruby pg
     look_for_drivers
+    want "postgresql-plperl-$major" "functions in Perl" \
+        has_server_file "$config" extension/plperl.control
+    want "postgresql-pltcl-$major" "functions in Tcl" \
+        has_server_file "$config" extension/pltcl.control
     want ruby-activerecord "Ruby's ORM, which caches what it reads" has_ruby active_record
     want prometheus "monitoring: scrapes, alerts" have_both prometheus promtool
     want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
