@@ -12,9 +12,9 @@ sub is_here ($extension) { return -e "$share/extension/$extension.control" }
 
 create_database();
 my $session = session();
-my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('taken', 'x')});
+my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('taken', 'x')},
+    q{SELECT advisory.lock('billing', 'nightly')});
 my $LOCK = q{SELECT advisory.lock('taken', 'x', '10 ms')};
-my $TRY = q{SELECT 1 WHERE advisory.try_lock('taken', 'x', '10 ms')};
 
 # ---- PL/Perl and PL/Tcl --------------------------------------------------------------------------
 
@@ -40,8 +40,10 @@ SKIP: {
     becomes('plperl', qq{spi_exec_query("$LOCK"); return 'got'});
     answers('plperl', qq{eval { spi_exec_query("$LOCK") }; return \$@},
         qr/^could not obtain advisory lock[^\n]*\n\z/, 'eval has the message only');
-    answers('plperl', qq{return spi_exec_query("$TRY")->{processed}}, qr/^0$/,
-        'try_lock says that it is taken');
+    answers('plperl', <<'PERL', qr/^busy$/, 'try_xact_lock says that it is taken');
+my $asked = spi_exec_query("SELECT 1 WHERE advisory.try_xact_lock('billing', 'nightly', '10 ms')");
+return 'busy' unless $asked->{processed};
+PERL
 }
 
 SKIP: {
@@ -50,7 +52,10 @@ SKIP: {
     becomes('pltcl', qq{spi_exec "$LOCK"; return got});
     answers('pltcl', qq{catch {spi_exec "$LOCK"}; return \$::errorCode},
         qr/SQLSTATE 55P03 .* detail \{Process \d+ .*"holder", holds it/, 'catch has all fields');
-    answers('pltcl', qq{return [spi_exec "$TRY"]}, qr/^0$/, 'try_lock says that it is taken');
+    answers('pltcl', <<'TCL', qr/^busy$/, 'try_xact_lock says that it is taken');
+set asked [spi_exec "SELECT 1 WHERE advisory.try_xact_lock('billing', 'nightly', '10 ms')"]
+if {$asked == 0} { return busy }
+TCL
 }
 
 # ---- dblink --------------------------------------------------------------------------------------
