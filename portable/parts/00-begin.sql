@@ -143,6 +143,9 @@ BEGIN
                      ('kind', '{terminate_holder,terminate_holder_key}'),
                      ('only_kind', '{_terminate}'),
                      ('most', '{_check}'), ('instead', '{_pause}'), ('with', '{_end_lease}'),
+                     ('max_hold', '{lease,try_lease,await_lease,_lease,_await_lease,_request}'),
+                     ('is_for_slots', '{_lease_queue}'), ('lock', '{_mark_lease}'),
+                     ('last_token', '{_lease_token}'), ('asked', '{_check_lease_wait}'),
                      -- These have gone.  Every role could call most of them as the owner.
                      ('never', '{_caller,_check_answer,_check_await,_check_length,_check_table,
                         _claim,_commit_synchronously,_describe_claim,_finish_claim,

@@ -5,10 +5,11 @@
 -- that is SECURITY DEFINER.  So roles ask for claims and leases by an INSERT into a view.  Its
 -- first trigger runs as the role that inserts, and says who that is; the second one runs as the
 -- owner, and answers.  (In the order of their names.)
--- what: claim, claim_apart, run, run_apart, or finish, the end of the work of a claim; take, renew,
--- check or end, of a lease.  length: every, apart or ttl.  at: the window, or the time of the claim
--- that is finished.  result: the window, or for run the time of the claim; when a lease expires.
--- NULL if there is none; then reason says why, and free_at when a lease can be taken.
+-- what: claim, claim_apart, run, run_apart, or finish, the end of the work of a claim; take,
+-- take_slot, renew, check or end, of a lease.  length: every, apart or ttl.  at: the window, or the
+-- time of the claim that is finished.  result: the window, or for run the time of the claim; when a
+-- lease expires.  NULL if there is none; then reason says why, and free_at when all are held, and
+-- the first of them can be taken.
 CREATE OR REPLACE VIEW advisory._request AS
     SELECT NULL::oid AS asked_by,
            NULL::text AS what,
@@ -23,7 +24,10 @@ CREATE OR REPLACE VIEW advisory._request AS
            NULL::boolean AS is_answered,
            NULL::timestamptz AS result,
            NULL::timestamptz AS free_at,
-           NULL::text AS reason;
+           NULL::text AS reason,
+           NULL::integer AS slots,
+           NULL::interval AS max_hold,
+           NULL::integer AS slot;
 
 CREATE OR REPLACE FUNCTION advisory._sign_request()
     RETURNS trigger
@@ -45,7 +49,7 @@ BEGIN
 
     NEW := CASE WHEN NEW.what ~ '^(claim|run)(_apart)?$' THEN _claim_window(NEW)
                 WHEN NEW.what = 'finish' THEN _end_claim(NEW)
-                WHEN NEW.what = 'take' THEN _take_lease(NEW)
+                WHEN NEW.what LIKE 'take%' THEN _take_lease(NEW)
                 ELSE _use_lease(NEW) END;
     NEW.is_answered := true;
 
@@ -63,14 +67,17 @@ CREATE OR REPLACE FUNCTION advisory._request(what text, namespace text, name tex
                                              at timestamptz DEFAULT NULL,
                                              time_zone text DEFAULT NULL,
                                              owner text DEFAULT NULL,
-                                             lock_delay interval DEFAULT NULL)
+                                             lock_delay interval DEFAULT NULL,
+                                             slots integer DEFAULT NULL,
+                                             max_hold interval DEFAULT NULL)
     RETURNS advisory._request
     LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     answer _request;
 BEGIN
     INSERT INTO _request AS r
-        VALUES (NULL, what, namespace, name, length, token, at, time_zone, owner, lock_delay)
+        VALUES (NULL, what, namespace, name, length, token, at, time_zone, owner, lock_delay, NULL,
+                NULL, NULL, NULL, slots, max_hold)
         RETURNING r.* INTO answer;
     IF answer.is_answered IS NULL THEN    -- The triggers have not fired.
         RAISE EXCEPTION USING ERRCODE = '55000',

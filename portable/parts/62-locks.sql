@@ -61,23 +61,25 @@ CREATE OR REPLACE FUNCTION advisory._named_locks(of_namespace text, of_name text
     WITH backend AS MATERIALIZED (SELECT *, _printable(usename) AS role FROM pg_stat_activity),
     name AS MATERIALIZED (SELECT * FROM _names(of_namespace, of_name)),
     lease AS MATERIALIZED (
-        SELECT * FROM _shown_leases WHERE queue IN (SELECT k.key & -2 FROM _keys AS k))
+        SELECT * FROM _shown_leases WHERE queue IN (SELECT k.key & -16384 | 1 FROM _keys AS k)),
+    lease_name AS MATERIALIZED (
+        SELECT DISTINCT ON (queue) * FROM lease ORDER BY queue, slot)
     SELECT l, number, CASE l.objsubid WHEN 1 THEN coalesce(s.key, number) END,
            coalesce(n.namespace, s.namespace, e.namespace), coalesce(n.name, s.name, e.name),
-           slot, e.lock, d.datname, is_here, b.role, b.application_name, b.client_addr, b.state,
+           o.slot, e.lock, d.datname, is_here, b.role, b.application_name, b.client_addr, b.state,
            b.query, b.state_change, NULL, NULL,
            coalesce(b.leader_pid, l.pid,
                     -abs(split_part(l.virtualtransaction, '/', 1)::bigint * 4294967296)
                     - split_part(l.virtualtransaction, '/', 2)::bigint),
-           coalesce(s.base::text, 'lease ' || e.queue,
+           coalesce(s.base::text, e.tag,
                     (l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid,
                      l.transactionid, l.classid, l.objid, l.objsubid)::text),
            -- Whoever holds the lock of a queue waits for a slot or a lease, and is the only one
-           -- that looks for it; unless it has taken the lease.
-           l.granted AND ((slot = 0 OR number = e.queue) IS NOT TRUE OR l.pid IS NULL),
+           -- that looks for it.
+           l.granted AND (NOT is_queue OR l.pid IS NULL),
            -- waitstart is new in 14.
            CASE WHEN NOT l.granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz
-                WHEN slot = 0 OR number = e.queue THEN b.query_start END
+                WHEN is_queue THEN b.query_start END
     FROM pg_locks AS l
     LEFT JOIN backend AS b ON b.pid = l.pid
     LEFT JOIN pg_database AS d ON d.oid = l.database
@@ -87,17 +89,18 @@ CREATE OR REPLACE FUNCTION advisory._named_locks(of_namespace text, of_name text
                d.datname = current_database()) AS k (number, is_here)
     LEFT JOIN name AS n ON n.key = number AND l.objsubid = 1 AND is_here
     LEFT JOIN name AS s ON s.base = number & -16384 AND l.objsubid = 1 AND is_here
-    LEFT JOIN lease AS e ON e.queue = number & -2 AND l.objsubid = 1 AND is_here
-    CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
-    -- Not the locks that tell how many slots are awaited, nor the queue of whoever has the lease.
-    WHERE l.mode <> 'SIReadLock' AND (slot > 16000) IS NOT TRUE
-        AND (number = e.queue AND l.mode = 'ExclusiveLock' AND l.granted
-             AND (l.pid, number | 1, 'ExclusiveLock') IN (
-                 SELECT k.pid, k.key, k.mode FROM _keys AS k)) IS NOT TRUE
+    LEFT JOIN lease_name AS e ON e.queue = number & -16384 | 1 AND l.objsubid = 1 AND is_here
+    CROSS JOIN LATERAL (
+        SELECT coalesce(number IN (s.base, e.queue), false),
+               CASE WHEN s.base IS NOT NULL THEN number - s.base
+                    WHEN e.slot IS NOT NULL THEN number - e.queue END::integer)
+        AS o (is_queue, slot)
+    -- Not the locks that tell how many slots are awaited.
+    WHERE l.mode <> 'SIReadLock' AND (o.slot > 16000) IS NOT TRUE
     UNION ALL
-    SELECT NULL, NULL, NULL, e.namespace, e.name, NULL, e.lock, current_database(), true, NULL,
-           NULL, NULL, e.state, NULL, e.acquired_at, e.owner, e.remedy, -abs(e.queue),
-           'lease ' || e.queue, true, NULL
+    SELECT NULL, NULL, NULL, e.namespace, e.name, e.slot, e.lock, current_database(), true, NULL,
+           NULL, NULL, e.state, NULL, e.acquired_at, e.owner, e.remedy,
+           -abs(e.queue) - coalesce(e.slot, 0), e.tag, true, NULL
     FROM lease AS e $$;
 
 -- What a lock is on: text for people.  label is one of those of its key.
@@ -160,8 +163,8 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT (raw).pid, lock.datname, coalesce(lock.role, p.role), application_name, client_addr,
            state,
-           CASE WHEN slot > 0 THEN 'semaphore' WHEN slot = 0 THEN 'queue'
-                WHEN lease IS NOT NULL THEN 'lease' WHEN number IS NULL THEN NULL
+           CASE WHEN lease IS NOT NULL THEN 'lease' WHEN slot > 0 THEN 'semaphore'
+                WHEN slot = 0 THEN 'queue' WHEN number IS NULL THEN NULL
                 WHEN (raw).objsubid > 2 THEN 'foreign' ELSE 'lock' END,
            namespace, name, nullif(slot, 0), key,
            CASE WHEN key IS NULL THEN (raw).classid::integer END,
@@ -198,7 +201,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
         AND (number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT (raw).granted))
     WINDOW of_session AS (PARTITION BY session)
     UNION ALL
-    SELECT NULL, datname, NULL, NULL, NULL, state, 'lease', namespace, name, NULL, NULL, NULL, NULL,
+    SELECT NULL, datname, NULL, NULL, NULL, state, 'lease', namespace, name, slot, NULL, NULL, NULL,
            'exclusive', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, session, NULL,
            tag, lease, who, since, remedy, false, true
     FROM lock WHERE (raw).locktype IS NULL $$;
@@ -213,11 +216,12 @@ CREATE OR REPLACE VIEW advisory._sets AS
     WHERE granted AND key & 16383 BETWEEN 1 AND 16382
     GROUP BY pid, key & -16384;
 
--- The entries, with the slots of a semaphore that a session has or waits for; part has the words.
+-- The entries, with the slots of a semaphore that a session has or waits for; part has the words,
+-- those of a slot of a lease, too.
 CREATE OR REPLACE VIEW advisory._entry AS
     SELECT e.*,
            slots,
-           CASE WHEN kind IN ('semaphore', 'queue')
+           CASE WHEN kind IN ('semaphore', 'queue') OR tag LIKE 'lease slots %'
                 THEN coalesce(slots || ' slots', 'slot ' || slot, 'a slot') || ' of ' END AS part
     FROM _entries() AS e
     LEFT JOIN _sets AS s ON s.pid = e.pid AND s.base::text = e.tag,

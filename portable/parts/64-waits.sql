@@ -29,7 +29,7 @@ CREATE OR REPLACE VIEW advisory._edges AS
                    of_waiter
                    ORDER BY b.granted DESC, (b.e).slot IS NOT NULL AND (b.e).is_waiting,
                             CASE WHEN b.granted THEN array_position(w.blocked_by, b.pid) END,
-                            (b.e).wait_start DESC, b.mode DESC) AS rank
+                            (b.e).wait_start DESC, b.mode DESC, (b.e).since) AS rank
         FROM (SELECT DISTINCT ON (session) *, (e).blocked_by
               FROM entry
               WHERE NOT granted
@@ -256,10 +256,10 @@ CREATE OR REPLACE VIEW advisory.activity AS
         FROM known
         UNION ALL
         -- Leases that nobody waits for count as those of one session.
-        SELECT lock, NULL, 'lease', NULL, owner, state, true, false, NULL, NULL, 0, NULL
+        SELECT lock, slot, 'lease', NULL, owner, state, true, false, NULL, NULL, 0, NULL
         FROM _shown_leases AS l
         WHERE state <> 'expired' AND place <= 10000
-            AND ('lease ' || queue IN (SELECT tag FROM known)) IS NOT TRUE),
+            AND (l.tag IN (SELECT k.tag FROM known AS k)) IS NOT TRUE),
     entry AS (
         SELECT *,
                CASE WHEN NOT granted THEN 1
