@@ -1817,7 +1817,10 @@ CREATE OR REPLACE FUNCTION advisory._mark_lease(lock bigint, is_owner boolean)
     RETURNS boolean
     LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN NOT _can_lock() OR _try_once(NOT is_owner, true, lock);
+    IF _can_lock() THEN    -- To name the function in this condition would need the privilege.
+        RETURN _try_once(NOT is_owner, true, lock);
+    END IF;
+    RETURN true;
 END $$;
 
 -- Does another session wait?  The first that does holds the lock of the queue.
@@ -2117,7 +2120,9 @@ BEGIN
                        FROM unnest(free) AS s
                        WHERE _mark_lease(_lease_lock(queue, s), true)
                        LIMIT 1);
-            r := _write_lease(r, queue, last_token, here.server, here.began);
+            IF r.slot IS NOT NULL THEN
+                r := _write_lease(r, queue, last_token, here.server, here.began);
+            END IF;
             EXIT WHEN r.token IS NOT NULL;
             RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'somebody was faster';
         EXCEPTION WHEN lock_not_available THEN

@@ -59,9 +59,9 @@ sub served_in_order ($session, $name, $token, @waiters) {
     return ($token, @late);
 }
 
-# A session waits for this lease, which somebody else has, and the wait ends in every way.
-sub waits_end ($session, $name) {
-    my $WAIT = "SELECT token FROM advisory.lease('l', '$name', '1 h')";
+# A session waits for this lease, or by this call for a slot, which somebody else has, and the wait
+# ends in every way.
+sub waits_end ($session, $name, $WAIT = "SELECT token FROM advisory.lease('l', '$name', '1 h')") {
     for my $end (
         [ 'its timeout', [], $WAIT =~ s/'1 h'\)/'1 h', '50 ms')/r, '55P03' ],
         [ 'lock_timeout', [q(SET lock_timeout = '50 ms')], $WAIT, '55P03' ],
@@ -87,20 +87,26 @@ sub waits_end ($session, $name) {
 # ---- Never two owners ----------------------------------------------------------------------------
 
 # What each owner had, as it is committed: from when the call returned to its last expiry, or to a
-# time before it has ended the lease.
-my @OWN = ('CREATE TABLE owned (token bigint PRIMARY KEY, since timestamptz, until timestamptz)',
+# time before it has ended the lease. It had asked for it before that.
+my @OWN = ('CREATE TABLE owned (token bigint PRIMARY KEY, slot integer, asked timestamptz,
+        since timestamptz, until timestamptz)',
     'GRANT ALL ON owned TO PUBLIC', <<'SQL');
-CREATE PROCEDURE own(name text, timeout interval) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE own(name text, slots integer, timeout interval) LANGUAGE plpgsql AS $$
 DECLARE
+    asked timestamptz := clock_timestamp();
+    ttl interval := (1 + 3 * random()) * interval '20 ms';
     l record;
     renewed timestamptz;
 BEGIN
-    SELECT * INTO l
-    FROM advisory.try_lease('race', name, (1 + 3 * random()) * interval '20 ms', timeout);
+    IF slots IS NULL THEN
+        SELECT 1 AS slot, * INTO l FROM advisory.try_lease('race', name, ttl, timeout);
+    ELSE
+        SELECT * INTO l FROM advisory.try_lease_slot('race', name, slots, ttl, timeout);
+    END IF;
     IF l.token IS NULL THEN
         RETURN;
     END IF;
-    INSERT INTO owned VALUES (l.token, clock_timestamp(), l.expires_at);
+    INSERT INTO owned VALUES (l.token, l.slot, asked, clock_timestamp(), l.expires_at);
     COMMIT;
     IF random() < 0.3 THEN
         renewed := advisory.renew_lease('race', name, l.token);
@@ -117,17 +123,40 @@ BEGIN
 END $$;
 SQL
 
+# What is wrong with them: more owners at a time than there are slots, two of one slot, and tokens
+# that do not grow, in one slot or from a grant to the next call.
+sub wrong_owners ($slots) {
+    return $look->rows(q(
+        SELECT 'too many', o.*
+        FROM owned AS o
+        WHERE (SELECT count(*) FROM owned AS p WHERE o.since >= p.since AND o.since < p.until) > $1
+        UNION ALL
+        SELECT CASE WHEN slot NOT BETWEEN 1 AND $1 THEN 'no such slot'
+                    WHEN since < before THEN 'two owners' ELSE 'tokens' END,
+            token, slot, asked, since, until
+        FROM (SELECT *, lag(until) OVER s AS before, lag(since) OVER s AS last FROM owned
+            WINDOW s AS (PARTITION BY slot ORDER BY token)) AS o
+        WHERE slot NOT BETWEEN 1 AND $1 OR since < before OR since < last
+        UNION ALL
+        SELECT 'tokens', o.*
+        FROM owned AS o JOIN owned AS p ON p.since < o.asked AND p.token > o.token)
+        =~ s/\$1/$slots/gr);
+}
+
 # Many sessions take one lease, renew it and end it, or let it expire, in each isolation level,
 # while calls are cancelled and sessions ended. session: makes one of them; takers: how many;
-# grants: how many there must be; waits_in: the levels in which half of the takers wait.
+# grants: how many there must be; waits_in: the levels in which half of the takers wait; slots: how
+# many there are, if it is not a lease.
 sub never_two_owners (%how) {
-    $look->run(@OWN);
+    my $slots = $how{slots} // 1;
+    $look->run('DROP TABLE IF EXISTS owned', 'DROP PROCEDURE IF EXISTS own', @OWN);
     for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
         my (@takers, %errors);
         my $join = sub { $how{session}->()->run("SET default_transaction_isolation = '$level'") };
         push @takers, $join->() for 1 .. $how{takers};
         my $call = sub ($i) {
-            sprintf "CALL own('%s', '%s')", $level, $i % 2 && $level =~ $how{waits_in} ? '1 s' : '0'
+            sprintf "CALL own('%s', %s, '%s')", $level, $how{slots} // 'NULL',
+                $i % 2 && $level =~ $how{waits_in} ? '1 s' : '0'
         };
         my $end = time + 60;
         my $grants = 0;
@@ -148,11 +177,9 @@ sub never_two_owners (%how) {
         }
         $_->finish for @takers;
         cmp_ok($grants, '>=', $how{grants}, "$level: grants");
-        is_deeply($look->rows('SELECT * FROM (SELECT *, lag(until) OVER (ORDER BY token) AS before
-            FROM owned) AS o WHERE since < before'), [], "$level: never two owners at a time")
-            or diag explain $look->rows('SELECT * FROM owned ORDER BY token');
-        $look->shows('SELECT count(*) FROM (SELECT since, lag(since) OVER (ORDER BY token) AS last
-            FROM owned) AS o WHERE since < last', 0, "$level: and tokens grow in their order");
+        my $wrong = wrong_owners($slots);
+        is_deeply($wrong, [], "$level: never more than $slots owners at a time, and tokens grow");
+        diag explain $look->rows('SELECT * FROM owned ORDER BY token') if @$wrong;
         is_deeply([ grep { !/^(40001|57014|57P01|08...|55P03)$/ } keys %errors ], [],
             "$level: no errors");
         note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
