@@ -37,7 +37,7 @@ BEGIN
                    'advisory_portable, and create advisory_ext.';
     END IF;
     IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('advisory._leases')
-                       AND attname = 'role_name') THEN
+                       AND attname = 'max_hold') THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
             MESSAGE = 'this is the portable edition of an older version',
             HINT = 'Run the file advisory.sql of this version first.';
@@ -145,17 +145,18 @@ DECLARE
         pg_sequence_last_value('advisory_portable._era') >> 50 << 50);
     -- What the portable edition has made, besides the names of the extension.
     own text[] := '{_acquire,_await,_await_lease,_begin_job,_blockers,_bytes,_can_lock,_check,
-        _check_every,_check_job,_check_lease_wait,_check_list,_check_slot,_claim_window,_claims,
-        _deadline,_described,_display,_edges,_end_claim,_end_lease,_entries,_entry,_era,_exact_lock,
-        _expiry,_has_role,_hash,_here,_holders,_holders_of,_is_held,_is_name,_keys,_last_claim,
-        _lease,_lease_length,_lease_queue,_lease_token,_leases,_limit,_lock,_make_token,_mark_lease,
-        _microseconds,_milliseconds,_most,_named_locks,_names,_no_key,_not_held,_own,_pause,
-        _prepared,_printable,_raise_not_available,_raise_not_inside,_raise_taken,_renew_lease,
-        _request,_require,_role_here,_serve_request,_server,_server_began,_sets,_shown_leases,
-        _sign_request,_slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,_take_slots,
-        _take_slots_through,_tell_of_standby,_terminate,_terminate_statement,_timeline,_token,
-        _tree,_try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,_who,
-        _why_held,_window,_window_at}';
+        _check_every,_check_job,_check_lease_wait,_check_list,_check_slot,_checked_take,
+        _claim_window,_claims,_deadline,_described,_display,_edges,_end_claim,_end_lease,_entries,
+        _entry,_era,_exact_lock,_expiry,_has_role,_hash,_here,_holders,_holders_of,_is_awaited,
+        _is_held,_is_name,_keys,_last_claim,_lease,_lease_length,_lease_lock,_lease_queue,
+        _lease_token,_leased,_leases,_leave_queue,_limit,_lock,_make_token,_mark_lease,
+        _microseconds,_milliseconds,_most,_named_locks,_names,_next_wait,_no_key,_not_held,_own,
+        _pause,_prepared,_printable,_raise_not_available,_raise_not_inside,_raise_taken,_remaining,
+        _renew_lease,_request,_require,_role_here,_serve_request,_server,_server_began,_sets,
+        _shown_leases,_sign_request,_slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,
+        _take_slots,_take_slots_through,_tell_of_standby,_terminate,_terminate_statement,_timeline,
+        _token,_tree,_try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,
+        _wait_for_lease,_who,_why_held,_why_taken,_window,_window_at,_write_lease}';
     one text;
     was_dropped boolean := true;
     objects text;
@@ -167,15 +168,15 @@ BEGIN
     END IF;
     -- A lease of an older server, or of none, has its whole TTL again.
     INSERT INTO advisory._leases (
-            key, token, namespace, name, owner, role, role_name, server, era, ttl, lock_delay,
-            acquired_at, renewed_at, expires_at, renewals)
+            key, slot, slots, token, namespace, name, owner, role, role_name, server, era, ttl,
+            lock_delay, acquired_at, renewed_at, expires_at, renewals, max_hold)
         SELECT
-            key, token, namespace, name, owner, role, role_name, system,
+            key, slot, slots, token, namespace, name, owner, role, role_name, system,
             CASE server
                 WHEN (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
                 THEN advisory.token('advisory_ext', 'to-extension') >> 50
                 ELSE 0 END,
-            ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals
+            ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals, max_hold
         FROM ONLY advisory_portable._leases
         WHERE expires_at > '-infinity';
     -- Drop each object of the portable edition that nothing else depends on, over and over.  What

@@ -487,7 +487,7 @@ CREATE OR REPLACE FUNCTION advisory._wait_for_lease(asked advisory._request, mos
     LANGUAGE plpgsql AS $$
 DECLARE
     queue bigint := _lease_queue(asked.namespace, asked.name, asked.slots > 0);
-    pause double precision := 0.002;
+    pause interval := '2 ms';
     answer _request := asked;
 BEGIN
     PERFORM _check_lease_wait(asked, queue);
@@ -499,9 +499,9 @@ BEGIN
                            asked.owner, asked.lock_delay, asked.slots, asked.max_hold);
         EXIT WHEN answer.token IS NOT NULL OR clock_timestamp() >= deadline;
         -- Nothing wakes it, so that it has to look whether the lease was ended.
-        PERFORM pg_sleep(greatest(0.001, least(pause, extract(epoch FROM least(
-            deadline, answer.free_at) - clock_timestamp()))));
-        pause := least(pause * 1.5, 0.05);
+        PERFORM pg_sleep(greatest(0.001, extract(epoch FROM least(
+            clock_timestamp() + pause, deadline, answer.free_at) - clock_timestamp())));
+        pause := least(pause * 1.5, '50 ms');
     END LOOP;
     PERFORM _leave_queue(queue);
     RETURN answer;

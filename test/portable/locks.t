@@ -185,4 +185,25 @@ $holder->fails(q(BEGIN; CALL advisory.await_lock('a', 'x')), '2D000',
     'in a transaction block it cannot be called');
 $holder->run('ROLLBACK');
 
+# Holders in shared mode that overlap, so that the lock is never free, do not keep it out: it waits
+# in the queue.
+{
+    my @holders = map { session() } 1 .. 3;
+    $holders[$_]->start("DO \$\$
+        BEGIN
+            PERFORM pg_sleep($_ * 0.1);
+            FOR i IN 1 .. 60 LOOP
+                PERFORM advisory.lock_shared('a', 'overlap');
+                PERFORM pg_sleep(0.3), advisory.unlock_shared('a', 'overlap');
+            END LOOP;
+        END \$\$") for 0 .. 2;
+    wait_until('all hold it', sub {
+        $observer->value(q(SELECT count(*) = 3 FROM advisory.holders('a', 'overlap')
+            WHERE granted))
+    });
+    $waiter->start(q(CALL advisory.await_lock('a', 'overlap', '15 s')));
+    $waiter->ends(undef, 'await_lock() gets a lock that overlapping holders share');
+    $observer->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @holders;
+}
+
 done_testing();

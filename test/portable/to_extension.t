@@ -48,10 +48,10 @@ sub unchanged ($what) {
     return is_deeply(state_of($owner), $before, "$what: nothing has changed")
 }
 
-$owner->run('ALTER TABLE advisory._leases RENAME role_name TO name_of_role');
+$owner->run('ALTER TABLE advisory._leases RENAME max_hold TO hold');
 like(move($name), qr/older version.*HINT:  Run the file advisory[.]sql of this version first/s,
     'an older version of the portable edition is refused');
-$owner->run('ALTER TABLE advisory._leases RENAME name_of_role TO role_name');
+$owner->run('ALTER TABLE advisory._leases RENAME hold TO max_hold');
 unchanged('an older version');
 $owner->run(
     'CREATE TABLE invoice (name text, token bigint,
@@ -118,9 +118,11 @@ my $CLAIMS = q(SELECT key, namespace, name, last_window, window_before, claimed_
     role, role_name, finished_at, every, pid FROM advisory._claims);
 my $claims = $owner->rows($CLAIMS);
 my $LEASES = q(SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at,
-    expires_at, renewals FROM advisory.leases ORDER BY name);
+    expires_at, renewals, slot, max_hold FROM advisory.leases ORDER BY name);
 my $token = $owner->value(q(SELECT token FROM advisory.lease('move', 'held', '1 hour',
     owner => 'host', lock_delay => '5 min')));
+my $slot_token = $owner->value(q(SELECT token
+    FROM advisory.lease_slot('move', 'slot', 2, '1 hour', max_hold => '2 hours')));
 $owner->run(q(SELECT advisory.lease('move', 'of another server', '1 hour')),
     q(UPDATE advisory._leases SET server = 1, renewed_at = now() - interval '1 hour',
         expires_at = now() + interval '1 min' WHERE name = 'of another server'));
@@ -184,10 +186,12 @@ $other->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mo
     0, 'and all of that is released');
 
 is_deeply($owner->rows($CLAIMS), $claims, 'claims are there');
-is_deeply([ $owner->rows($LEASES)->[0], $owner->rows($LEASES)->[1][4] ],
-    [ $leases->[0], 'restarted' ], 'leases are there, with the times that are left to them');
+is_deeply([ @{ $owner->rows($LEASES) }[ 0, 2 ], $owner->rows($LEASES)->[1][4] ],
+    [ @$leases[ 0, 2 ], 'restarted' ], 'leases are there, with the times that are left to them');
 $owner->shows("SELECT advisory.check_lease('move', 'held', $token)", 1,
     '... and their owner relies on them');
+$owner->shows("SELECT advisory.check_lease('move', 'slot', $slot_token), slot
+    FROM advisory.lease_slot('move', 'slot', 2, '1 hour')", '1|2', '... and on slots, which count');
 $owner->shows("SELECT advisory.end_lease('move', 'held', $token), token > $token
     FROM advisory.lease('move', 'new', '1 hour')", '1|1', '... and new tokens are greater');
 is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef,
