@@ -212,6 +212,41 @@ compare(work => 'portable: the longest of many waits of 8 sessions for 1 slot', 
     ours => longest_wait("PERFORM $ACQUIRE", $RELEASE),
     theirs => longest_wait($POLL, 'pg_advisory_unlock(4711)'));
 
+# A slot that outlives the session, beside a lease: one of 100, and the last one of 100. Each call is
+# a transaction of its own.
+sub take_and_end ($name, $call) {
+    return sub ($tree, @) {
+        portable($tree)->run(<<"SQL");
+DO \$\$
+DECLARE
+    start timestamptz := clock_timestamp();
+    token bigint;
+BEGIN
+    FOR element IN 1..$repeated * 10 LOOP
+        SELECT t.token INTO token FROM advisory.$call AS t;
+        COMMIT;
+        ASSERT advisory.end_lease('bench', '$name', token);
+        COMMIT;
+    END LOOP;
+    PERFORM set_config('bench.us',
+                       (extract(epoch FROM clock_timestamp() - start) * 1e6)::text, false);
+END \$\$
+SQL
+        return portable($tree)->value(q{SELECT current_setting('bench.us')});
+    };
+}
+my $LEASE = take_and_end('lease', q{try_lease('bench', 'lease', '1 h')});
+portable($_)->run(q{SELECT count(advisory.try_lease_slot('bench', 'full', 99, '1 day'))
+    FROM generate_series(1, 99)}) for tree_names();
+for my $case ([ 'free', 'a slot of 100 that outlives the session' ],
+    [ 'full', '... the last one of 100' ])
+{
+    my ($name, $work) = @$case;
+    compare(work => "portable: $work", of => 'time', against => "a lease's", 'at most' => 1.5,
+        ours => take_and_end($name, "try_lease_slot('bench', '$name', 100, '1 h')"),
+        theirs => $LEASE);
+}
+
 # For doc/portable.md.
 print "\n| call | time, compared with the built-in functions or views | with the extension |\n",
     "|---|---|---|\n";
