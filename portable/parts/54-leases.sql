@@ -82,7 +82,7 @@ CREATE OR REPLACE FUNCTION advisory._can_lock()
     RETURNS boolean
     LANGUAGE sql STABLE AS $$
     SELECT has_function_privilege('pg_try_advisory_xact_lock(bigint)', 'EXECUTE')
-           AND has_function_privilege('pg_advisory_xact_lock(bigint)', 'EXECUTE') $$;
+           AND has_function_privilege('pg_advisory_lock(bigint)', 'EXECUTE') $$;
 
 -- The key of the lock of those who wait.  The next 16,000 belong to the same lease or slots.  None
 -- of these ends in 14 zero bits: that is the key of a semaphore.
@@ -92,6 +92,11 @@ CREATE OR REPLACE FUNCTION advisory._lease_queue(namespace text, name text, is_f
     SELECT _hash(_bytes(namespace, name)
                  || CASE WHEN is_for_slots THEN decode('006c65617365736c6f74', 'hex')
                          ELSE decode('006c65617365', 'hex') END) & -16384 | 1 $$;
+
+-- An older file had another key.
+UPDATE advisory._leases
+SET queue = advisory._lease_queue(namespace, name, slot > 0)
+WHERE queue & 16383 <> 1;
 
 -- The key of the lock of a lease (slot 0) or a slot: who has taken or ended it in this transaction
 -- (exclusive), or relies on it (shared).
@@ -355,6 +360,7 @@ CREATE OR REPLACE FUNCTION advisory._checked_take(r advisory._request)
 BEGIN
     PERFORM _check(r.namespace, 'namespace of a lease', 1024);
     PERFORM _check(r.name, 'name of a lease', 1024);
+    r.token := NULL;
     IF r.what = 'take' THEN
         r.slots := 0;
     ELSE

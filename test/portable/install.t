@@ -115,6 +115,10 @@ my @CALLS = (
         WHERE name OPERATOR(pg_catalog.=) 'l'),
     q(SELECT advisory.check_lease('a', 'l', token) FROM advisory.leases
         WHERE name OPERATOR(pg_catalog.=) 'l'),
+    q(SELECT * FROM advisory.lease_slot('a', 'l', 2, '1 day', max_hold => '2 days')),
+    q(SELECT * FROM advisory.try_lease_slot('a', 'l', 1, '1 day', '10ms')),
+    q(CALL advisory.await_lease_slot('a', 1, 2, '1h')),
+    q(SELECT advisory.is_leased('a', 'l'), advisory.leased_slots('a', 1)),
     map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys
         pressure claims fences leases wait_tree()));
 for my $call (@CALLS, q(SELECT advisory.end_lease('a', 'l', token) FROM advisory.leases
