@@ -1,9 +1,10 @@
 /*
  * The semaphore and await of the portable edition (portable/advisory.sql: _acquire, _take_slots,
- * _await).  N sessions want one or two of K slots each: they try, wait, or await one.  All is in
- * the lock manager: the slots, the queue (slot 0, for which it has a queue of its own), and the
- * lock of slot 16383, which whoever takes several at once holds.  One session may be cancelled, or
- * end, while it waits or takes.  Polling is a step that waits until it finds enough.
+ * _await).  N sessions want one or two of K slots each: they try, wait, or await one, which is a
+ * wait that ends after a while, and begins again.  All is in the lock manager: the slots, the queue
+ * (slot 0, for which it has a queue of its own), and the lock of slot 16383, which whoever takes
+ * several at once holds.  One session may be cancelled, or end, while it waits or takes.  Polling is
+ * a step that waits until it finds enough.
  *
  * size -DN=3 -DK=1
  * size -DN=3 -DK=2
@@ -69,8 +70,6 @@ take_slots:
 	if :: tries_again && !is_awaited -> goto take_slots :: else fi;
 	if :: mover == me + 1 -> mover = 0 :: else fi;
 	if
-	:: awaits -> if :: locked != ALL && !waiters -> goto again	/* COMMIT, sleep */
-		:: cancels -> cancels--; goto canceled fi
 	:: tries -> goto canceled									/* it gets nothing */
 	:: else
 	fi;
@@ -80,15 +79,23 @@ take_slots:
 		if
 		:: queue[0] == me && MUTANT == leaves_early -> leave_queue()
 		:: queue[0] == me && MUTANT != leaves_early
+		:: awaits -> goto too_late
 		:: cancels -> cancels--; goto canceled
 		fi;
 		goto take_slots
 	:: is_first ->
 		if
 		:: ENOUGH(ALL & ~locked | mine) && MUTANT != looks_once -> goto take_slots
+		:: awaits -> goto too_late
 		:: cancels -> cancels--; goto canceled
 		fi
 	fi;
+too_late:										/* COMMIT: it comes once more, and later */
+	atomic { waiting = waiting & ~ME; i = 0;
+		do :: i < N -> ahead[i] = ahead[i] & ~ME; i++ :: else -> break od };
+	leave_queue();
+	is_first = 0;
+	goto again;
 granted:
 	if :: mover == me + 1 -> mover = 0 :: else fi;
 	if :: is_first -> leave_queue() :: else fi;
