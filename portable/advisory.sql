@@ -2348,9 +2348,7 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
            until AS expires_at,
            greatest(until - now, '0') AS remaining,
            renewals,
-           -- No key tells a hidden name, unless pg_locks shows it.
-           CASE WHEN may_see OR queue IN (SELECT key & -16384 | 1 FROM _keys) THEN queue END
-               AS queue,
+           known_queue AS queue,
            'lease ' || CASE WHEN may_see
                             THEN _printable(left(namespace, 256) || '/' || left(name, 256))
                             ELSE hidden END AS lock,
@@ -2362,7 +2360,7 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
            nullif(slot, 0) AS slot,
            max_hold,
            -- Those who wait for any of these slots have the same.
-           CASE WHEN slot > 0 THEN 'lease slots ' ELSE 'lease ' END || queue AS tag
+           CASE WHEN slot > 0 THEN 'lease slots ' ELSE 'lease ' END || known_queue AS tag
     FROM (SELECT _expiry(l, h.server, h.began) AS until, l.*, o.place
           FROM _here() AS h, _leases AS l
           JOIN (SELECT key, slot,
@@ -2371,7 +2369,10 @@ CREATE OR REPLACE VIEW advisory._shown_leases AS
          LATERAL (SELECT '<insufficient privilege>', clock_timestamp(),
                          _has_role(current_user, role, role_name, system, 'USAGE'))
              AS c (hidden, now, is_mine),
-         LATERAL (SELECT is_mine OR pg_has_role('pg_read_all_stats', 'USAGE')) AS m (may_see)
+         LATERAL (SELECT is_mine OR pg_has_role('pg_read_all_stats', 'USAGE')) AS m (may_see),
+         -- No key tells a hidden name, unless pg_locks shows it.
+         LATERAL (SELECT CASE WHEN may_see OR queue IN (SELECT key & -16384 | 1 FROM _keys)
+                              THEN queue END) AS q (known_queue)
     WHERE expires_at > '-infinity';
 
 CREATE OR REPLACE VIEW advisory.leases AS

@@ -32,6 +32,9 @@ $owner->run('DELETE FROM advisory._leases');
     waits_for_lease($_, q(SELECT slot FROM advisory.lease_slot('l', 'shown', 2, '1 h')))
         for $one, $two;
     my ($first, $second) = map { $_->pid } $one, $two;
+    my $stranger = session(role => 'stranger');
+    $stranger->shows('SELECT count(*), count(queue), count(tag) FROM advisory._shown_leases',
+        '3|2|2', 'no key tells the name of a lease that nobody waits for');
     is_deeply($viewer->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers
             ORDER BY lock'),
         [ map { [ undef, 'lessee@holder', 'held', "slot $_ of lease l/shown", 2,
