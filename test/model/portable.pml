@@ -3,8 +3,8 @@
  * _await).  N sessions want one or two of K slots each: they try, wait, or await one, which is a
  * wait that ends after a while, and begins again.  All is in the lock manager: the slots, the queue
  * (slot 0, for which it has a queue of its own), and the lock of slot 16383, which whoever takes
- * several at once holds.  One session may be cancelled, or end, while it waits or takes.  Polling is
- * a step that waits until it finds enough.
+ * several at once holds.  One session may be cancelled, or end, while it waits or takes.  Polling
+ * is a step that waits until it finds enough.
  *
  * size -DN=3 -DK=1
  * size -DN=3 -DK=2

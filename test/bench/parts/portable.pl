@@ -212,8 +212,8 @@ compare(work => 'portable: the longest of many waits of 8 sessions for 1 slot', 
     ours => longest_wait("PERFORM $ACQUIRE", $RELEASE),
     theirs => longest_wait($POLL, 'pg_advisory_unlock(4711)'));
 
-# A slot that outlives the session, beside a lease: one of 100, and the last one of 100. Each call is
-# a transaction of its own.
+# A slot that outlives the session, beside a lease: one of 100, and the last one of 100. Each call
+# is a transaction of its own.
 sub take_and_end ($name, $call) {
     return sub ($tree, @) {
         portable($tree)->run(<<"SQL");
