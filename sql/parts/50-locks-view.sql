@@ -73,7 +73,7 @@ COMMENT ON COLUMN advisory.locks.kind IS
     'lock, semaphore (a slot), queue (waits for a slot), lease or foreign';
 COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
-COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';
+COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, or lease slot, from 1';
 COMMENT ON COLUMN advisory.locks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.locks.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.locks.key2 IS 'second key of the pair form, signed';

@@ -15,6 +15,8 @@ CREATE FUNCTION advisory_internal.lease_rows(only_one boolean DEFAULT false,
         expires_at timestamptz,
         remaining interval,
         renewals bigint,
+        slot integer,
+        max_hold interval,
         key bigint,
         lock text)
     AS 'MODULE_PATHNAME', 'advisory_leases'
@@ -23,7 +25,7 @@ COMMENT ON FUNCTION advisory_internal.lease_rows(boolean, bigint) IS 'rows of ad
 
 CREATE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
-           remaining, renewals
+           remaining, renewals, slot, max_hold
     FROM advisory_internal.lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
@@ -40,3 +42,6 @@ COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or gr
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
 COMMENT ON COLUMN advisory.leases.remaining IS 'how long it lasts from now on; 0 if it has expired';
 COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
+COMMENT ON COLUMN advisory.leases.slot IS 'lease slot, from 1; null for a lease';
+COMMENT ON COLUMN advisory.leases.max_hold IS
+    'no renewal goes beyond acquired_at + max_hold; null: no limit';

@@ -40,19 +40,30 @@ CREATE VIEW advisory.leaks AS
     FROM advisory_internal.leaks()
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
-    LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
-COMMENT ON VIEW advisory.leaks IS 'locks that look forgotten, and why';
-COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+    -- With a max_hold the owner has said that it does not hold the lease for ever.  The setting is
+    -- there when the rows are.
+    UNION ALL
+    SELECT NULL, current_database(), NULL, NULL, NULL, state, 'lease', namespace, name, slot, key,
+           NULL, NULL, 'exclusive', acquired_at, held, NULL, NULL,
+           format('renewed %s times by "%s", for at most %s', renewals, owner, max_hold),
+           NULL, NULL
+    FROM advisory_internal.lease_rows()
+    CROSS JOIN LATERAL (SELECT clock_timestamp() - acquired_at) AS age (held)
+    WHERE max_hold IS NOT NULL AND renewals > 0 AND state <> 'expired' AND key IS NOT NULL
+        AND held >= current_setting('advisory_ext.leak_after', true)::interval;
+COMMENT ON VIEW advisory.leaks IS 'locks and leases that look forgotten, and why';
+COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it; null for a lease';
 COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';
 COMMENT ON COLUMN advisory.leaks.role IS 'role of the session';
 COMMENT ON COLUMN advisory.leaks.application_name IS 'application_name of the session, at present';
 COMMENT ON COLUMN advisory.leaks.client_addr IS
     'address of the client (or pooler); null for a socket';
-COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity';
+COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity; of a lease';
 COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot), lease or foreign';
 COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
 COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null if unknown';
-COMMENT ON COLUMN advisory.leaks.slot IS 'slot of a semaphore, from 1';
+COMMENT ON COLUMN advisory.leaks.slot IS 'slot of a semaphore, or lease slot, from 1';
 COMMENT ON COLUMN advisory.leaks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.leaks.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.key2 IS 'second key of the pair form, signed';

@@ -66,7 +66,9 @@ decode_tag(const LOCKTAG &tag) noexcept
 	decoded.key2 = static_cast<int32>(tag.locktag_field3);
 	decoded.objsubid = tag.locktag_field4;
 	if (decoded.kind == Kind::semaphore)
-		decoded.slot = tag.locktag_field4 - OBJSUBID_SLOT_BASE;
+		decoded.slot = slot_of(tag);
+	else if (is_of_lease_slot(tag))
+		decoded.slot = tag.locktag_field4 - OBJSUBID_LEASE_SLOT_BASE;
 	return decoded;
 }
 

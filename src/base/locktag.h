@@ -7,10 +7,13 @@
  *		field 2, field 3	field 4 (objsubid)	what it is
  *		key high, key low	1					a lock by bigint key (ours and the built-ins')
  *		key1, key2			2					a lock by int4 pair (the built-ins')
+ *		key high, key low	16380				the queue of the lease slots of a name
  *		key high, key low	16381				the queue of a lease
  *		key high, key low	16382				the lock of a lease
  *		key high, key low	16383				the queue of a semaphore
  *		key high, key low	16384 + slot		a slot of a semaphore, slot 1 to 16000
+ *		key high, key low	32768 + slot		the lock of a lease slot, slot 1 to 16000;
+ *							in pg_locks a negative number: slot - 32768
  *		anything			anything else		foreign
  */
 #pragma once
@@ -145,16 +148,18 @@ enum class Kind
 	pair,						/* by two int4 keys; also shown as a lock */
 	semaphore,					/* a slot */
 	queue,						/* the queue of a semaphore */
-	lease,						/* a lease's lock or queue */
+	lease,						/* the lock or queue of a lease, or of lease slots */
 	foreign						/* another program's use of another objsubid */
 };
 
 constexpr uint16 OBJSUBID_KEY = 1;
 constexpr uint16 OBJSUBID_PAIR = 2;
+constexpr uint16 OBJSUBID_LEASE_SLOT_QUEUE = 16380;
 constexpr uint16 OBJSUBID_LEASE_QUEUE = 16381;
 constexpr uint16 OBJSUBID_LEASE = 16382;
 constexpr uint16 OBJSUBID_QUEUE = 16383;
 constexpr uint16 OBJSUBID_SLOT_BASE = 16384;
+constexpr uint16 OBJSUBID_LEASE_SLOT_BASE = 32768;
 constexpr int MAX_SLOTS = 16000;
 
 /* Stands for no slot. */
@@ -167,7 +172,7 @@ struct DecodedTag
 	Key			key;			/* lock, semaphore, queue, lease */
 	int32		key1;			/* pair and foreign: the two halves, signed */
 	int32		key2;
-	int			slot;			/* semaphore */
+	int			slot;			/* of a semaphore, or a lease slot */
 	uint16		objsubid;
 };
 
@@ -213,16 +218,19 @@ queue_tag(Oid database, Key key) noexcept
 	return lock_tag(database, key, OBJSUBID_QUEUE);
 }
 
+/* The lock of a lease (NO_SLOT) or of a lease slot. */
 inline LOCKTAG
-lease_tag(Oid database, Key key) noexcept
+lease_tag(Oid database, Key key, int slot) noexcept
 {
-	return lock_tag(database, key, OBJSUBID_LEASE);
+	return lock_tag(database, key, slot == NO_SLOT
+					? OBJSUBID_LEASE : OBJSUBID_LEASE_SLOT_BASE + slot);
 }
 
+/* The queue of a lease, or of the lease slots of this name. */
 inline LOCKTAG
-lease_queue_tag(Oid database, Key key) noexcept
+lease_queue_tag(Oid database, Key key, bool of_slots) noexcept
 {
-	return lock_tag(database, key, OBJSUBID_LEASE_QUEUE);
+	return lock_tag(database, key, of_slots ? OBJSUBID_LEASE_SLOT_QUEUE : OBJSUBID_LEASE_QUEUE);
 }
 
 /* A tag of another type than LOCKTAG_ADVISORY is foreign. */
@@ -243,18 +251,34 @@ is_advisory(const LOCKTAG &tag) noexcept
 	return tag.locktag_type == LOCKTAG_ADVISORY;
 }
 
-/* Is this the tag of a lease's lock? */
+/* Is this the tag of a lease slot's lock? */
+inline bool
+is_of_lease_slot(const LOCKTAG &tag) noexcept
+{
+	return is_advisory(tag) && tag.locktag_field4 > OBJSUBID_LEASE_SLOT_BASE &&
+		tag.locktag_field4 <= OBJSUBID_LEASE_SLOT_BASE + MAX_SLOTS;
+}
+
+/* Is this the tag of the queue of lease slots? */
+inline bool
+is_of_lease_slot_queue(const LOCKTAG &tag) noexcept
+{
+	return is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE_SLOT_QUEUE;
+}
+
+/* Is this the tag of the lock of a lease or of a lease slot? */
 inline bool
 is_of_lease(const LOCKTAG &tag) noexcept
 {
-	return is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE;
+	return (is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE) || is_of_lease_slot(tag);
 }
 
-/* Is this the tag of a lease's queue? */
+/* Is this the tag of the queue of a lease or of lease slots? */
 inline bool
 is_of_lease_queue(const LOCKTAG &tag) noexcept
 {
-	return is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
+	return (is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE) ||
+		is_of_lease_slot_queue(tag);
 }
 
 /* Do both tags belong to the same semaphore? */

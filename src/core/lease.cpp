@@ -1,6 +1,6 @@
 /*
  * core/lease.cpp
- *		Leases: holds that outlive a session or a server.
+ *		Leases and lease slots: holds that outlive a session or a server.
  */
 #include "base/pg.h"
 
@@ -9,6 +9,7 @@
 #include "core/deadlocks.h"
 #include "core/lease.h"
 #include "core/namecache.h"
+#include "core/notavailable.h"
 #include "core/owntables.h"
 #include "core/poolguard.h"
 #include "core/token.h"
@@ -36,13 +37,18 @@ static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 /* How often the first in the queue looks at least: the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
+/*
+ * The same while only the lock of a slot is in the way: the end of a savepoint or of a prepared
+ * transaction wakes nobody.
+ */
+static constexpr int LOOK_AT_LOCKED_SLOT_MS = 1000;
+
 /* ---- Locks ---- */
 
-/* Take a lease's lock.  With dont_wait: false if it cannot be had at once. */
+/* Take the lock of a lease or slot.  With dont_wait: false if it cannot be had at once. */
 static bool
-lock_lease(Key key, LOCKMODE mode, bool dont_wait)
+lock_lease(const LOCKTAG &tag, LOCKMODE mode, bool dont_wait)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
 
 	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
@@ -54,6 +60,7 @@ lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 struct LockedLease
 {
 	CachedName *name;			/* in use until then, so that the views can show it */
+	bool		is_slot;
 	bool		wakes;			/* the first in the queue is woken */
 	LockedLease *next;
 };
@@ -62,16 +69,17 @@ static LockedLease *locked = nullptr;
 
 /*
  * Keep the name until the transaction ends, as it does the lease's lock, and perhaps wake the queue
- * then.  Call this before any change, because it can fail; it also attaches to the lock table.
+ * then; that of slots in any case, because the lock of a slot was perhaps in the way.  Call this
+ * before any change, because it can fail; it also attaches to the lock table.
  */
 static void
-at_end(CachedName *name, bool wakes)
+at_end(CachedName *name, bool is_slot, bool wakes)
 {
 	auto	   *lease = static_cast<LockedLease *>(MemoryContextAlloc(TopTransactionContext,
 																	  sizeof(LockedLease)));
 
 	lock_tables();
-	*lease = {name, wakes, locked};
+	*lease = {name, is_slot, wakes || is_slot, locked};
 	locked = lease;
 	name->uses++;
 }
@@ -83,7 +91,7 @@ lease_transaction_released() noexcept
 	for (; locked != nullptr; locked = locked->next)
 	{
 		if (locked->wakes)
-			wake_holders(lease_queue_tag(MyDatabaseId, locked->name->key));
+			wake_holders(lease_queue_tag(MyDatabaseId, locked->name->key, locked->is_slot));
 		name_release(locked->name);
 	}
 }
@@ -107,22 +115,77 @@ lease_check_can_change(const char *function)
 	PreventCommandIfParallelMode(function);
 }
 
+/* The lock of the lease, or of the slot that was found. */
+static LOCKTAG
+tag_of(const Lease *lease) noexcept
+{
+	return lease_tag(MyDatabaseId, lease->name.key, lease->wanted.slot);
+}
+
 /*
- * Is the lease free, according to its row?  Sets lease->before.  Who waits without a snapshot must
- * not get a transaction ID, so it writes nothing.
+ * Is the lease, or this slot, free, according to its row?  Sets before and free_at.  Who waits
+ * without a snapshot must not get a transaction ID, so it writes nothing.
  */
 static bool
 looks_free(Lease *lease)
 {
-	lease->before = lease_row_read(lease->name.key);
+	lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
 	if (lease->before.is_there)
-		lease_row_obey_era(&lease->before, !sleeps_without_vxid_lock);
+		lease_rows_obey_era(&lease->before, 1, !sleeps_without_vxid_lock);
+	lease->free_at = Min(lease->free_at, lease->before.free_at());
 	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
 /*
- * The same for the first in the queue, which waits for transactions that are taking or ending the
- * lease.
+ * Find the lowest slot from this one on that looks free.  Little is read of each slot, so this
+ * costs less than a search that reads fewer.
+ */
+static bool
+find_free_slot(Lease *lease, int slot)
+{
+	int			count;
+	LeaseRow   *rows = lease_slots_read(lease->name.key, slot, &count);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		has_row = false;
+
+	lease_rows_obey_era(rows, count, !sleeps_without_vxid_lock);
+	for (int i = 0; i < count; i++)
+	{
+		const LeaseRow &row = rows[i];
+
+		if (now >= row.ends_at)
+		{
+			has_row |= row.slot == slot;
+			continue;
+		}
+		slot += row.slot == slot;
+		if (row.slot <= lease->wanted.slots)
+			lease->free_at = Min(lease->free_at, row.ends_at);
+		if (row.slots != lease->wanted.slots && !lease->other.is_there)
+			lease->other = row;
+	}
+	pfree(rows);				/* who waits comes here again and again */
+	if (slot > lease->wanted.slots)
+		return false;
+	lease->wanted.slot = slot;
+	lease->before = {};
+	return !has_row || looks_free(lease) || find_free_slot(lease, slot + 1);
+}
+
+/* Find out whether the lease looks free, from slot 0 on; or for slots, from 1 on, which of them. */
+static bool
+find_free(Lease *lease, int slot)
+{
+	if (slot <= 1)
+		lease->free_at = DT_NOEND;
+	if (lease->is_slot())
+		return find_free_slot(lease, slot);
+	return slot == NO_SLOT && looks_free(lease);
+}
+
+/*
+ * The same from the first slot on, for the first in the queue, which waits for transactions that
+ * are taking or ending the lease.
  *
  * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the
  * lease, or relies on it, later requests would have to wait behind it, and the owner could not
@@ -135,13 +198,14 @@ looks_free(Lease *lease)
 static bool
 becomes_free(Lease *lease)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, lease->name.key);
+	LOCKTAG		tag = tag_of(lease);
 	bool		is_free = false;
 
-	lease->before.ends_at = DT_NOEND;
+	lease->free_at = DT_NOEND;
 	in_subtransaction([&]() {
-		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
-		is_free = looks_free(lease);
+		if (!lease->is_slot())
+			sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
+		is_free = find_free(lease, lease->is_slot());
 		return false;
 	}, ERRCODE_OUT_OF_MEMORY);
 	InvalidateCatalogSnapshot();
@@ -158,17 +222,17 @@ becomes_free(Lease *lease)
  * Their names stay unknown: this role must not count as one that has used them.
  */
 static void
-delete_forgotten_neighbours(Key key)
+delete_forgotten_neighbours(Key key, int slot)
 {
 	LeaseRow   *rows;
 	int			count;
 
-	if (key.value % 4 != 0 || IsTransactionBlock() || IsolationUsesXactSnapshot())
+	if ((key.value + slot) % 4 != 0 || IsTransactionBlock() || IsolationUsesXactSnapshot())
 		return;
-	rows = lease_rows_read_neighbours(key, &count);
+	rows = lease_rows_read_neighbours(key, slot, &count);
 	for (int i = 0; i < count; i++)
 		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) &&
-			lock_lease(rows[i].key, ExclusiveLock, true))
+			lock_lease(lease_tag(MyDatabaseId, rows[i].key, rows[i].slot), ExclusiveLock, true))
 			lease_row_delete(rows[i]);
 }
 
@@ -195,8 +259,28 @@ take(Lease *lease)
 	}
 	commit_synchronously();
 	if (!lease->before.is_there)
-		delete_forgotten_neighbours(lease->name.key);
+		delete_forgotten_neighbours(lease->name.key, lease->wanted.slot);
 	return true;
+}
+
+/* Take the lease, or the lowest slot that is free, unless another session has locked it. */
+static bool
+take_free(Lease *lease)
+{
+	for (int slot = lease->is_slot(); find_free(lease, slot); slot = lease->wanted.slot + 1)
+	{
+		if (keeping_locks_if([&]() {
+			return lock_lease(tag_of(lease), ExclusiveLock, true) && take(lease);
+		}))
+			return true;
+	}
+	return false;
+}
+
+static LOCKTAG
+queue_tag_of(const Lease *lease) noexcept
+{
+	return lease_queue_tag(MyDatabaseId, lease->name.key, lease->is_slot());
 }
 
 /* Take the lease if it is free and nobody waits for it. */
@@ -204,7 +288,6 @@ static bool
 try_lease_now(Attempt *attempt)
 {
 	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
-	Key			key = lease->name.key;
 
 	/*
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.
@@ -213,9 +296,32 @@ try_lease_now(Attempt *attempt)
 	 */
 	return keeping_locks_if([&]() {
 		return lease_table_lock_now(RowExclusiveLock) &&
-			!is_held_by_anybody(lease_queue_tag(MyDatabaseId, key)) && looks_free(lease) &&
-			lock_lease(key, ExclusiveLock, true) && take(lease);
+			!is_held_by_anybody(queue_tag_of(lease)) && take_free(lease);
 	});
+}
+
+/* Raise 55000 if this transaction has taken or ended the lease, or all of the slots. */
+static void
+check_not_own(const Lease *lease)
+{
+	const char *function = lease->is_slot() ? "lease_slot" : "lease";
+
+	for (int slot = lease->is_slot(); slot <= lease->wanted.slots; slot++)
+	{
+		LOCKTAG		tag = lease_tag(MyDatabaseId, lease->name.key, slot);
+
+		if (!is_held_by_me(tag, Mode::exclusive))
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this transaction has already taken or ended %slease \"%s\"",
+					lease->is_slot() ? "all slots of " : "", display_name(lease->name)),
+			 errdetail("It would wait for itself."),
+			 errhint("(advisory.%s(...)).* calls the function %s. "
+					 "Use SELECT * FROM advisory.%s(...).",
+					 function, lease->is_slot() ? "four times" : "twice", function),
+			 set_lock_fields(lease->name)));
 }
 
 /* Publish the wait, wait for the lease, and take it. */
@@ -223,8 +329,7 @@ static void
 wait_for_lease(Attempt *attempt)
 {
 	Lease	   *lease = static_cast<LeaseAttempt *>(attempt)->lease;
-	Key			key = lease->name.key;
-	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
+	LOCKTAG		queue = queue_tag_of(lease);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
 	/* lock_timeout limits all steps of the wait together.  The caller restores the setting. */
@@ -233,35 +338,33 @@ wait_for_lease(Attempt *attempt)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
 	};
 
-	if (is_held_by_me(lease_tag(MyDatabaseId, key), Mode::exclusive))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this transaction has already taken or ended lease \"%s\"",
-						display_name(lease->name)),
-				 errdetail("It would wait for itself."),
-				 errhint("(advisory.lease(...)).* calls the function twice. "
-						 "Use SELECT * FROM advisory.lease(...)."),
-				 set_lock_fields(lease->name)));
+	check_not_own(lease);
 	publish_wait(queue, 0, 0, attempt->name->used());
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{
+		int			look_after = LOOK_AFTER_MS;
+
 		check_client();
 		limit_step();
 		if (becomes_free(lease))
 		{
 			limit_step();
 			if (keeping_locks_if([&]() {
-				sleeping([&]() { lock_lease(key, ExclusiveLock, false); });
+				if (lease->is_slot())
+					return take_free(lease);
+				sleeping([&]() { lock_lease(tag_of(lease), ExclusiveLock, false); });
 				check_client();
 				return take(lease);
 			}))
 				break;
+			if (lease->is_slot())
+				look_after = LOOK_AT_LOCKED_SLOT_MS;
 		}
 
 		int64		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-																 lease->before.free_at());
-		int			sleep = deadline.most(static_cast<int>(Min(until_free, LOOK_AFTER_MS)));
+																 lease->free_at);
+		int			sleep = deadline.most(static_cast<int>(Min(until_free, look_after)));
 
 		if (deadline.is_over())
 		{
@@ -278,7 +381,10 @@ static const WaitRoutine LEASE_ROUTINE = {
 	/* An error ends its row and its locks, which are transaction-level: nothing survives. */
 	[](Attempt *) { return false; },
 	[](Attempt *) {},
-	[](const Attempt &, const char *name) { return psprintf("lease \"%s\"", name); },
+	[](const Attempt &attempt, const char *name) {
+		return describe_lease(
+			name, static_cast<const LeaseAttempt &>(attempt).lease->is_slot(), NO_SLOT);
+	},
 	nullptr, nullptr, nullptr, nullptr};
 
 static void
@@ -293,6 +399,33 @@ count_grant(const CachedName *name, const LeaseRow &before)
 	}
 }
 
+/*
+ * Raise a WARNING, once per session and name, if the taker of another slot gave another number of
+ * slots.
+ */
+static void
+warn_of_other_slots(const Lease *lease)
+{
+	static HTAB *reported;
+	bool		is_known;
+
+	if (!lease->other.is_there)
+		return;
+	if (reported == nullptr)
+		reported = make_hash_table<Key, Key>("advisory_ext lease slots", 16, TopMemoryContext);
+	hash_search(reported, &lease->name.key, HASH_ENTER, &is_known);
+	if (!is_known)
+		ereport(WARNING,
+				(errmsg("the slots of lease \"%s\" are used with different numbers of slots",
+						display_name(lease->name)),
+				 errdetail("The number of slots is %d in this session, but the owner of slot %d "
+						   "gave %d.",
+						   lease->wanted.slots, lease->other.slot, lease->other.slots),
+				 errhint("Use the same number everywhere. A caller with a smaller number uses "
+						 "fewer slots; a caller with a larger number can get a slot in addition "
+						 "to all others.")));
+}
+
 Outcome
 lease_take(Lease *lease, Timeout timeout)
 {
@@ -303,11 +436,15 @@ lease_take(Lease *lease, Timeout timeout)
 	check_pool_limit(lease->name);
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
+	{
+		warn_of_other_slots(lease);
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(&attempt, timeout);
+	}
+	warn_of_other_slots(lease);
 	if (outcome == Outcome::granted)
 	{
-		at_end(attempt.name, false);
+		at_end(attempt.name, lease->is_slot(), false);
 		count_grant(attempt.name, lease->before);
 		log_wait(attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
@@ -327,25 +464,25 @@ lease_take(Lease *lease, Timeout timeout)
 static bool
 find_lease(Key key, int64 token, bool of_any_role, LeaseRow *lease)
 {
-	*lease = lease_row_read(key);
-	return lease->is_there && (token == ANY_TOKEN || lease->token == token) &&
-		(of_any_role || lease->is_mine());
+	*lease = token == ANY_TOKEN ? lease_row_read(key, NO_SLOT) : lease_row_find(key, token);
+	return lease->is_there && (of_any_role || lease->is_mine());
 }
 
 /* Wait for the lease's lock, as its owner.  The views and the errors show for what. */
 static void
-wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
+wait_for_others(const LockName &name, const LOCKTAG &tag, LOCKMODE mode, const CachedName *cached)
 {
 	MemoryContext context = CurrentMemoryContext;
 
 	PG_TRY();
 	{
 		with_error_context([&]() {
-			errcontext("while waiting for lease \"%s\"", display_name(name));
+			int			slot = decode_tag(tag).slot;
+
+			errcontext("while waiting for %s",
+					   describe_lease(display_name(name), slot != NO_SLOT, slot));
 		}, [&]() {
-			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used(), [&]() {
-				lock_lease(name.key, mode, false);
-			});
+			with_published_wait(tag, cached->used(), [&]() { lock_lease(tag, mode, false); });
 		});
 	}
 	PG_CATCH();
@@ -369,9 +506,7 @@ template <typename Use>
 static bool
 with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_role, Use use)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_found = false;
-	bool		was_held = compat::lock_held_by_me(&tag, mode);
 	LeaseRow	lease;
 	NameHandle	asked;
 
@@ -382,11 +517,15 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 	if (!is_found)
 		return false;
 	asked = name_ask(name);
+
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key, lease.slot);
+	bool		was_held = compat::lock_held_by_me(&tag, mode);
+
 	is_found = keeping_locks_if([&]() {
-		if (!lock_lease(name.key, mode, true))
-			wait_for_others(name, mode, asked);
+		if (!lock_lease(tag, mode, true))
+			wait_for_others(name, tag, mode, asked);
 		if (!was_held)
-			at_end(asked, false);
+			at_end(asked, lease.slot != NO_SLOT, false);
 		return use(&lease, asked, false) ||
 			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, asked, true));
 	});
@@ -406,14 +545,17 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 */
 	with_own_lease(name, token, LEASE_RENEWED, false,
 				   [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
-		int64		era = lease_row_obey_era(lease, true);
-		int64		new_ttl = ttl != 0 ? ttl : lease->ttl;
+		int64		era = lease_rows_obey_era(lease, 1, true);
+		TimestampTz now = GetCurrentTimestamp();
+		int64		new_ttl = lease->ttl_within_max_hold(ttl != 0 ? ttl : lease->ttl, now);
 
+		if (new_ttl <= 0)
+			return false;
 		/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-		if (GetCurrentTimestamp() + new_ttl < lease->ends_at)
-			at_end(cached, true);
+		if (now + new_ttl < lease->ends_at)
+			at_end(cached, lease->slot != NO_SLOT, true);
 		commit_synchronously();
-		expires_at = lease_row_renew(*lease, new_ttl, era);
+		expires_at = lease_row_renew(*lease, new_ttl, era, now);
 		if (expires_at == 0 && is_sure)
 			raise_row_prevented("_leases");
 		return expires_at != 0;
@@ -427,8 +569,8 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	return with_own_lease(name, token, ExclusiveLock, of_any_role,
 						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
-		lease_row_obey_era(lease, false);
-		at_end(cached, true);
+		lease_rows_obey_era(lease, 1, false);
+		at_end(cached, lease->slot != NO_SLOT, true);
 		if (!lease_row_delete(*lease))
 		{
 			if (is_sure)

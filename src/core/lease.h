@@ -1,6 +1,6 @@
 /*
  * core/lease.h
- *		Leases: holds that outlive a session or a server.
+ *		Leases and lease slots: holds that outlive a session or a server.
  *
  * The rows of advisory._leases (core/leaserows.h) are the truth.  Two advisory locks order the
  * sessions that change them:
@@ -15,6 +15,11 @@
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
  * queue sleeps until the lease expires, or until a commit that ends the lease wakes it.
  *
+ * The slots of a name have one queue, and a lock for each slot.  Whoever takes a slot takes the
+ * lowest one that is free, and never waits for its lock: another slot may become free meanwhile.
+ * The first in the queue sleeps until the first slot expires, or until any transaction that has
+ * locked a slot ends and wakes it.
+ *
  * The role that took a lease, and members of that role, renew, check and end it, with its token.
  */
 #pragma once
@@ -28,20 +33,28 @@ namespace advisory
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
-/* A request for a lease. */
+/* A request for a lease; if wanted.slots is greater than 0, for a slot. */
 struct Lease
 {
 	LockName	name;
-	LeaseRow	wanted;			/* token, era and ends_at are set when it is granted */
+	LeaseRow	wanted;			/* slot, token, era and ends_at are set when it is granted */
 	LeaseRow	before;			/* the previous lease */
+	TimestampTz free_at;		/* when it, or the first of its slots, is free, as far as seen */
+	LeaseRow	other;			/* a slot whose taker gave another number of slots, if is_there */
+
+	bool		is_slot() const noexcept
+	{
+		return wanted.slots > 0;
+	}
 };
 
 /* Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation. */
 void		lease_check_can_change(const char *function);
 
 /*
- * Take the lease, waiting at most as long as the timeout or lock_timeout says; as lock_take().  The
- * caller has asked lease_check_can_change().  It takes effect at commit.
+ * Take the lease or a slot, waiting at most as long as the timeout or lock_timeout says; as
+ * lock_take().  The caller has asked lease_check_can_change().  It takes effect at commit.  Raises
+ * 55000 if it would have to wait for what this transaction itself has taken or ended.
  */
 Outcome		lease_take(Lease *lease, Timeout timeout);
 
@@ -52,12 +65,16 @@ Outcome		lease_take(Lease *lease, Timeout timeout);
  * called in a READ ONLY transaction.
  */
 
-/* Renew the lease.  Returns when it expires; 0 if it is lost.  ttl 0 keeps the present TTL. */
+/*
+ * Renew the lease.  Returns when it expires; 0 if it is lost, or has been held for its max_hold.
+ * ttl 0 keeps the present TTL.
+ */
 TimestampTz lease_renew(const LockName &name, int64 token, int64 ttl);
 
 /*
  * End the lease, and its lock_delay.  False if it is lost; with of_any_role, the role that took it
- * does not matter.  ANY_TOKEN ends the present one, whatever its token; false if there is none.
+ * does not matter.  ANY_TOKEN ends the present lease, but no slot, whatever its token; false if
+ * there is none.
  */
 bool		lease_end(const LockName &name, int64 token, bool of_any_role);
 

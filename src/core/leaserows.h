@@ -1,6 +1,9 @@
 /*
  * core/leaserows.h
- *		The rows of advisory._leases, which say who has a lease.
+ *		The rows of advisory._leases, which say who has a lease, or a lease slot.
+ *
+ * A lease is the row with NO_SLOT of its key.  The lease slots of the same name are the rows with
+ * the slots from 1 on; each is a lease of its own.
  *
  * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the
  * present era on, because it is unknown how much of the TTL was left when the old server ended;
@@ -18,15 +21,18 @@ namespace advisory
 /* The longest TTL and lock_delay; the longest window of a claim, and distance between claims. */
 constexpr int64 LONGEST_DAYS = 366;
 
-/* A lease, as its row says. */
+/* A lease or a lease slot, as its row says. */
 struct LeaseRow
 {
 	Key			key;
+	int			slot;			/* NO_SLOT for a lease */
+	int			slots;			/* the number of slots that its taker gave; 0 for a lease */
 	Oid			role;			/* that took it; it may have been dropped (role_here()) */
 	int64		token;
 	int64		era;			/* in which it was last renewed */
 	int64		ttl;			/* in microseconds, as all lengths of time here */
 	int64		lock_delay;		/* how long it stays taken after it has expired */
+	int64		max_hold;		/* it is renewed until acquired_at + max_hold; 0: for ever */
 	TimestampTz acquired_at;
 	TimestampTz renewed_at;
 	TimestampTz ends_at;
@@ -44,6 +50,12 @@ struct LeaseRow
 	TimestampTz free_at() const noexcept
 	{
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
+	}
+
+	/* The TTL from this time on, if this one is wanted; not positive if it cannot be renewed. */
+	int64		ttl_within_max_hold(int64 wanted, TimestampTz time) const noexcept
+	{
+		return max_hold == 0 ? wanted : Min(wanted, acquired_at + max_hold - time);
 	}
 
 	/* "held", "expired" or "restarted", as in the views. */
@@ -71,24 +83,38 @@ struct LeaseRow
  */
 bool		lease_table_lock_now(LOCKMODE mode);
 
-/* The lease with this key, without texts, as if the era of its row were the present one. */
-LeaseRow	lease_row_read(Key key);
+/* The lease or slot, without texts, as if the era of its row were the present one. */
+LeaseRow	lease_row_read(Key key, int slot);
+
+/* The same for the lease or slot of this key that has this token; without a statement for each. */
+LeaseRow	lease_row_find(Key key, int64 token);
 
 /*
- * Restart the lease that was read, if it is of an older era than the present one, which is
- * returned.  With may_write the present era is recorded, so that the restart of leases is stored
+ * The slots of this key from this one on, in their order, as if the era of their rows were the
+ * present one, palloc'd.  Of each only slot, slots, token, era, ttl and ends_at are read, because a
+ * taker looks at all slots that are taken.
+ */
+LeaseRow   *lease_slots_read(Key key, int first, int *count);
+
+/*
+ * Restart those of the leases that were read, that are of an older era than the present one, which
+ * is returned.  With may_write the present era is recorded, so that the restart of leases is stored
  * once.  May ereport.
  */
-int64		lease_row_obey_era(LeaseRow *lease, bool may_write);
+int64		lease_rows_obey_era(LeaseRow *leases, int count, bool may_write);
 
-/* The leases with the eight next keys on each side, without texts, palloc'd. */
-LeaseRow   *lease_rows_read_neighbours(Key key, int *count);
+/* The next eight leases and slots on each side of this one, without texts, palloc'd. */
+LeaseRow   *lease_rows_read_neighbours(Key key, int slot, int *count);
+
+/* How many of the slots of this key are held; without of_slots, 1 if its lease is. */
+int			lease_count_held(Key key, bool of_slots);
 
 /*
- * The lease with this key, palloc'd.  Null if there is none, or if its row cannot be read without
- * waiting, or if the server's lock table is too full to read it.  May ereport.
+ * The lease with this key, or with of_slots its slots, the one that expires first at first;
+ * palloc'd.  None if there is none, or if the rows cannot be read without waiting, or if the
+ * server's lock table is too full to read them.  May ereport.
  */
-LeaseRow   *lease_row_read_now(Key key);
+LeaseRow   *lease_rows_read_now(Key key, bool of_slots, int *count);
 
 /*
  * The leases of this database, palloc'd, but not more than 10,000 of a role.  None, and a NOTICE
@@ -103,6 +129,9 @@ LeaseRow   *lease_rows_read(int *count);
  */
 char	   *lease_describe_holder(Key key);
 
+/* How many of so many slots are taken, until when, and who holds a few of them: for a DETAIL. */
+char	   *lease_describe_slots(Key key, int slots);
+
 /*
  * Grant the lease to the current user, with these values, if its row is still the one that was
  * seen, or is still not there.  Sets when it ends.  False if the row has changed.  May ereport.
@@ -110,10 +139,10 @@ char	   *lease_describe_holder(Key key);
 bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen);
 
 /*
- * Renew the lease, in the present era, if its row is still the one that was seen.  Returns when it
- * expires; 0 if the row has changed.  May ereport.
+ * Renew the lease at this time, in the present era, if its row is still the one that was seen.
+ * Returns when it expires; 0 if the row has changed.  May ereport.
  */
-TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era);
+TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era, TimestampTz now);
 
 /* Delete the row if it is still the one that was seen.  False if it has changed.  May ereport. */
 bool		lease_row_delete(const LeaseRow &seen);

@@ -29,6 +29,14 @@ describe_request(const LockRequest &request, int slot)
 					? slots_text(request.wanted) : psprintf("slot %d", slot), name);
 }
 
+char *
+describe_lease(const char *name, bool is_slot, int slot)
+{
+	return !is_slot ? psprintf("lease \"%s\"", name)
+		: slot == NO_SLOT ? psprintf("a slot of lease \"%s\"", name)
+		: psprintf("slot %d of lease \"%s\"", slot, name);
+}
+
 /* ---- The sessions in the way ---- */
 
 /* How many sessions an error message describes; nobody would read more. */
@@ -96,6 +104,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 		{
 			*since = wait.wait_start;
 			return is_of_semaphore(wait.tag) ? slots_text(wait.wanted) :
+				is_of_lease_slot_queue(wait.tag) ? "a slot of a lease" :
 				is_of_lease_queue(wait.tag) ? "a lease" : "a lock";
 		}
 	}
@@ -299,17 +308,19 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 }
 
 [[noreturn]] void
-raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
+raise_lease_not_available(const LockName &name, int slots, Outcome outcome, Timeout limit)
 {
-	char	   *shown = display_lock(name);
-	char	   *detail = lease_describe_holder(name.key);
+	bool		is_slot = slots > 0;
+	char	   *what = describe_lease(display_lock(name), is_slot);
+	char	   *detail = is_slot
+		? lease_describe_slots(name.key, slots) : lease_describe_holder(name.key);
 	LockEntry	me = {};
 	int			holder = 0;
 
 	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
 	if (detail == nullptr)
 	{
-		me.tag = lease_tag(MyDatabaseId, name.key);
+		me.tag = lease_tag(MyDatabaseId, name.key, NO_SLOT);
 		me.lockmode = ExclusiveLock;
 
 		Blockers	blockers = find_blockers(read_locks({me.tag}), me);
@@ -319,11 +330,12 @@ raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("could not obtain lease \"%s\" %s", shown, describe_limit(outcome, limit)),
+			 errmsg("could not obtain %s %s", what, describe_limit(outcome, limit)),
 			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 holder != 0
 			 ? set_terminate_hint(name, Kind::lease, holder)
-			 : errhint("To see who holds it: SELECT * FROM advisory.leases."),
+			 : errhint("To see who holds %s: SELECT * FROM advisory.leases.",
+					   is_slot ? "them" : "it"),
 			 set_lock_fields(name)));
 }
 

@@ -15,14 +15,21 @@ namespace advisory
  */
 char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 
+/* The same: lease "jobs/nightly", a slot of lease "jobs/pool", slot 2 of that; name as shown. */
+char	   *describe_lease(const char *name, bool is_slot, int slot = NO_SLOT);
+
 /*
  * Raise 55P03, with the sessions that block the request; or 55006 for Outcome::mine_already.
  * outcome is the outcome of the request, and limit the timeout that the caller gave.
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
-/* The same for a lease.  If it is held, its owner is described instead of sessions. */
-[[noreturn]] void raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit);
+/*
+ * The same for a lease, or for one of so many slots.  If it is held, its owner is described instead
+ * of sessions.
+ */
+[[noreturn]] void raise_lease_not_available(const LockName &name, int slots, Outcome outcome,
+											Timeout limit);
 
 /*
  * The sessions that block this request, one sentence each: first those that hold a conflicting mode

@@ -99,7 +99,7 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 			elog(ERROR, "could not prepare \"%s\"", statement->text);
 		statement->plan = prepared;
 	}
-	/* A parallel operation can only use its own snapshot. */
+	/* As above. */
 	if (statement->sees_latest)
 		snapshot = IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot();
 
@@ -114,16 +114,51 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 Datum
 OwnRow::column(int column, Oid type) const
 {
-	TupleDesc	columns = SPI_tuptable->tupdesc;
 	bool		is_null = true;
 	Datum		value = Datum(0);
 
-	if (column <= columns->natts && SPI_gettypeid(columns, column) == type)
-		value = SPI_getbinval(SPI_tuptable->vals[number], columns, column, &is_null);
+	if (column <= columns->natts && TupleDescAttr(columns, column - 1)->atttypid == type)
+		value = heap_getattr(tuple, column, columns, &is_null);
 	if (is_null)
-		raise_changed(table, psprintf("Column %d of a result has another type, or is null.",
-									  column));
+		raise_changed(table, psprintf("Column %d has another type, or is null.", column));
 	return value;
+}
+
+OwnScan::OwnScan(const char *table, const char *primary_key, int64 key, int32 from) : table(table)
+{
+	ScanKeyData keys[2];
+
+	relation = relation_open(lock_own_relation(table, RELKIND_RELATION, AccessShareLock), NoLock);
+	index = index_open(lock_own_relation(primary_key, RELKIND_INDEX, AccessShareLock), NoLock);
+	if (index->rd_index->indrelid != RelationGetRelid(relation) ||
+		index->rd_rel->relam != BTREE_AM_OID ||
+		IndexRelationGetNumberOfKeyAttributes(index) != 2 ||
+		index->rd_index->indkey.values[0] != 1 || index->rd_index->indkey.values[1] != 2 ||
+		TupleDescAttr(RelationGetDescr(index), 0)->atttypid != INT8OID ||
+		TupleDescAttr(RelationGetDescr(index), 1)->atttypid != INT4OID)
+		raise_changed(table, "Its primary key is another one.");
+	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(key));
+	ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(from));
+	/* A parallel operation can only use its own snapshot. */
+	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot());
+	scan = systable_beginscan_ordered(relation, index, snapshot, 2, keys);
+}
+
+bool
+OwnScan::next(OwnRow *row)
+{
+	*row = {table, count++, RelationGetDescr(relation),
+		systable_getnext_ordered(scan, ForwardScanDirection)};
+	return row->tuple != nullptr;
+}
+
+void
+OwnScan::end()
+{
+	systable_endscan_ordered(scan);
+	UnregisterSnapshot(snapshot);
+	index_close(index, NoLock);
+	relation_close(relation, NoLock);
 }
 
 char *
@@ -131,7 +166,7 @@ OwnRow::text(int column) const
 {
 	this->column(column, TEXTOID);
 
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[number], SPI_tuptable->tupdesc, column);
+	char	   *text = SPI_getvalue(tuple, columns, column);
 
 	return strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text);
 }

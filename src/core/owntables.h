@@ -88,6 +88,12 @@ argument(int64 value)
 }
 
 inline Argument
+argument(int32 value)
+{
+	return {Int32GetDatum(value), INT4OID};
+}
+
+inline Argument
 time_argument(TimestampTz time)
 {
 	return {TimestampTzGetDatum(time), TIMESTAMPTZOID};
@@ -107,22 +113,51 @@ argument(std::string_view text)
 }
 
 /*
- * A row that a statement returned.  Columns are counted from 1.  Each of these functions raises
- * 42804 if there is no such column of that type, or if it is null, because the table is not as
- * CREATE EXTENSION made it.
+ * A row that a statement returned, or of a table as it stands there.  Columns are counted from 1.
+ * Each of these functions raises 42804 if there is no such column of that type, or if it is null,
+ * because the table is not as CREATE EXTENSION made it.
  */
 struct OwnRow
 {
 	const char *table;
 	uint64		number;			/* from 0 */
+	TupleDesc	columns;
+	HeapTuple	tuple;
 
 	Datum		column(int column, Oid type) const;
+	int32		integer(int column) const
+	{
+		return DatumGetInt32(this->column(column, INT4OID));
+	}
 	int64		bigint(int column) const
 	{
 		return DatumGetInt64(this->column(column, INT8OID));
 	}
 	/* A text, in the memory of SPI's caller. */
 	char	   *text(int column) const;
+};
+
+/*
+ * The rows of a table whose primary key is (bigint, integer), that have this bigint, and at least
+ * this integer, in their order.  They are the latest committed ones.  Reads a hundred rows in less
+ * time than a statement takes to begin.  May ereport.
+ */
+class OwnScan
+{
+public:
+	OwnScan(const char *table, const char *primary_key, int64 key, int32 from);
+	void		end();
+
+	/* The next row; false if there is none. */
+	bool		next(OwnRow *row);
+
+private:
+	const char *table;
+	uint64		count = 0;
+	Relation	relation;
+	Relation	index;
+	Snapshot	snapshot;
+	SysScanDesc scan;
 };
 
 /* Run a statement within SPI_connect().  May ereport. */
@@ -150,7 +185,7 @@ run_own_statement(OwnStatement *statement, std::initializer_list<Argument> argum
 		execute_own_statement(statement, arguments);
 		count = SPI_processed;
 		for (uint64 i = 0; SPI_tuptable != nullptr && i < count; i++)
-			use(OwnRow{statement->table, i});
+			use(OwnRow{statement->table, i, SPI_tuptable->tupdesc, SPI_tuptable->vals[i]});
 		SPI_finish();
 	});
 	return count;

@@ -556,12 +556,15 @@ signal_holder(Oid database, Key key, int pid, const Kind *only, bool *sent)
 	auto		counts = [=](Kind kind) { return only == nullptr || *only == kind; };
 	bool		holds =
 		(counts(Kind::lock) && any_holder(lock_tag(database, key), signal_if_same)) ||
-		(counts(Kind::lease) && any_holder(lease_tag(database, key), signal_if_same));
+		(counts(Kind::lease) && any_holder(lease_tag(database, key, NO_SLOT), signal_if_same));
 
-	for (int slot = 1; counts(Kind::semaphore) && slot <= MAX_SLOTS && !holds; slot++)
+	for (int slot = 1; (only == nullptr || *only != Kind::lock) && slot <= MAX_SLOTS && !holds;
+		 slot++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		holds = any_holder(slot_tag(database, key, slot), signal_if_same);
+		holds = (counts(Kind::semaphore) &&
+				 any_holder(slot_tag(database, key, slot), signal_if_same)) ||
+			(counts(Kind::lease) && any_holder(lease_tag(database, key, slot), signal_if_same));
 	}
 
 	*sent = holds && signal_errno == 0;

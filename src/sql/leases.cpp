@@ -37,30 +37,39 @@ owner_argument(FunctionCallInfo fcinfo, int arg)
 }
 
 /*
- * (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at), with nulls if the
- * lease was not granted.
+ * (namespace, name, ttl, timeout, owner, lock_delay, max_hold, OUT token, OUT expires_at); for a
+ * slot (namespace, name, slots, ttl, timeout, owner, max_hold, OUT slot, OUT token, OUT expires_at,
+ * OUT remaining).  Nulls if nothing was granted.
  */
-template <By by, OnFailure on_failure, bool awaits = false>
+template <By by, bool is_slot, OnFailure on_failure, bool awaits = false>
 static Datum
 lease(FunctionCallInfo fcinfo)
 {
-	constexpr int ttl = next_argument(by);
+	constexpr int ttl = next_argument(by) + is_slot;
+	constexpr int max_hold = is_slot ? ttl + 3 : ttl + 4;
 	bool		raises = on_failure == OnFailure::raise;
+	const char *function = psprintf("%slease%s", awaits ? "await_" : raises ? "" : "try_",
+									is_slot ? "_slot" : "");
 	Lease		lease = {lease_name_argument(fcinfo, by)};
+	Interval	remaining = {};
 	Timeout		timeout;
 	auto		take = [&]() { return lease_take(&lease, timeout); };
 	Outcome		outcome;
 
+	if (is_slot)
+		lease.wanted.slots = slot_number_argument(fcinfo, ttl - 1, "slots");
 	lease.wanted.ttl = microseconds_argument(fcinfo, ttl, "ttl");
 	lease.wanted.owner = owner_argument(fcinfo, ttl + 2);
-	lease.wanted.lock_delay = microseconds_argument(fcinfo, ttl + 3, "lock_delay", true);
+	if (!is_slot)
+		lease.wanted.lock_delay = microseconds_argument(fcinfo, ttl + 3, "lock_delay", true);
+	if (!PG_ARGISNULL(max_hold))
+		lease.wanted.max_hold = microseconds_argument(fcinfo, max_hold, "max_hold");
 	timeout = timeout_argument(fcinfo, ttl + 1);
 
-	lease_check_can_change(awaits ? "advisory.await_lease()"
-						   : raises ? "advisory.lease()" : "advisory.try_lease()");
+	lease_check_can_change(psprintf("advisory.%s()", function));
 	if (awaits)
 	{
-		NameHandle	asked = release_snapshots(lease.name, "await_lease");
+		NameHandle	asked = release_snapshots(lease.name, function);
 
 		outcome = without_vxid_lock(take);
 		name_end(asked);
@@ -69,14 +78,30 @@ lease(FunctionCallInfo fcinfo)
 	else
 		outcome = take();
 	if (raises && outcome != Outcome::granted)
-		raise_lease_not_available(lease.name, outcome, timeout);
+		raise_lease_not_available(lease.name, lease.wanted.slots, outcome, timeout);
+	remaining.time = Max(lease.wanted.ends_at - GetCurrentTimestamp(), 0);
 
 	bool		is_null = outcome != Outcome::granted;
-	Datum		values[] = {Int64GetDatum(lease.wanted.token),
-		TimestampTzGetDatum(lease.wanted.ends_at)};
-	bool		nulls[] = {is_null, is_null};
+	Datum		values[] = {Int32GetDatum(lease.wanted.slot), Int64GetDatum(lease.wanted.token),
+		TimestampTzGetDatum(lease.wanted.ends_at), IntervalPGetDatum(&remaining)};
+	bool		nulls[] = {is_null, is_null, is_null, is_null};
+	int			first = is_slot ? 0 : 1;
 
-	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
+	return HeapTupleGetDatum(result_row(fcinfo, values + first, nulls + first));
+}
+
+template <By by>
+static Datum
+is_leased(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_BOOL(lease_count_held(lease_name_argument(fcinfo, by).key, false) > 0);
+}
+
+template <By by>
+static Datum
+leased_slots(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT32(lease_count_held(lease_name_argument(fcinfo, by).key, true));
 }
 
 template <By by>
@@ -116,9 +141,14 @@ check_lease(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(true);
 }
 
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, false, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, false, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, false, OnFailure::raise, true);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease_slot, lease, true, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease_slot, lease, true, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease_slot, lease, true, OnFailure::raise, true);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_is_leased, is_leased);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_leased_slots, leased_slots);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);

@@ -112,7 +112,7 @@ struct ActivityCrowd
 /* A session's use of a lease: it waits for it, or has locked it. */
 struct UsedLease
 {
-	int64		key;			/* hash key */
+	LOCKTAG		lease;			/* hash key: the whole lock */
 	TimestampTz since;			/* the first wait; 0 if there is none */
 	bool		is_awaited;
 	bool		is_read;		/* is its row among those that were read? */
@@ -172,7 +172,9 @@ whole_lock(const LockEntry &entry) noexcept
 
 	if (is_of_semaphore(tag))
 		tag.locktag_field4 = OBJSUBID_QUEUE;
-	else if (is_of_lease_queue(tag))
+	else if (is_of_lease_slot(tag))
+		tag.locktag_field4 = OBJSUBID_LEASE_SLOT_QUEUE;
+	else if (is_of_lease_queue(tag) && !is_of_lease_slot_queue(tag))
 		tag.locktag_field4 = OBJSUBID_LEASE;
 	return tag;
 }
@@ -479,7 +481,7 @@ Activity::add_entry(int rank, TimestampTz since, const LockEntry &entry)
 	ActivityLine *line = add_line(rank, since, nullptr);
 
 	name_lock(line, entry);
-	line->slot = tag.kind == Kind::semaphore ? tag.slot : NO_SLOT;
+	line->slot = tag.slot;
 	line->mode = tag.kind == Kind::lease ? kind_name(tag.kind)
 		: cut_text(lockmode_name(entry.tag, entry.lockmode), MODE_COLUMNS);
 	line->pid = entry.pid;
@@ -566,7 +568,7 @@ Activity::add_holders()
 static HTAB *
 find_used_leases(const LockEntries &entries)
 {
-	HTAB	   *used = make_hash_table<int64, UsedLease>("advisory_ext used leases", 64);
+	HTAB	   *used = make_hash_table<LOCKTAG, UsedLease>("advisory_ext used leases", 64);
 
 	for (int i = 0; i < entries.count; i++)
 	{
@@ -577,12 +579,12 @@ find_used_leases(const LockEntries &entries)
 			(!is_of_lease(entry.tag) && !is_of_lease_queue(entry.tag)))
 			continue;
 
-		int64		key = decode_tag(entry.tag).key.value;
+		LOCKTAG		whole = whole_lock(entry);
 		auto	   *lease = static_cast<UsedLease *>(
-			hash_search(used, &key, HASH_ENTER, &is_known));
+			hash_search(used, &whole, HASH_ENTER, &is_known));
 
 		if (!is_known)
-			*lease = {key, 0, false, false};
+			*lease = {whole, 0, false, false};
 		lease->is_awaited |= entry.is_waiting();
 		if (entry.wait_start != 0 && or_last(lease->since) > entry.wait_start)
 			lease->since = entry.wait_start;
@@ -591,14 +593,14 @@ find_used_leases(const LockEntries &entries)
 }
 
 /*
- * One that has expired matters while a session waits for it, or relies on it.  The key of a name
- * that can be guessed tells the name: of a hidden lease its use is not shown.
+ * A lease that has expired matters while a session waits for it, or relies on it.  The key of a
+ * name that can be guessed tells the name: of a hidden lease its use is not shown.
  */
 static bool
 lease_to_show(const LeaseRow &row, bool is_visible, const UsedLease *used, TimestampTz now,
 			  ShownLease *shown)
 {
-	if (now >= row.ends_at && (used == nullptr || !is_visible))
+	if (now >= row.ends_at && (used == nullptr || !is_visible || row.slot != NO_SLOT))
 		return false;
 	*shown = {&row, is_visible, is_visible ? printable_text(join_name(row.ns, row.name)) : HIDDEN};
 	if (used != nullptr && is_visible)
@@ -639,11 +641,13 @@ Activity::read_leases(ShownLease **leases, int *count)
 
 	*count = 0;
 	*leases = static_cast<ShownLease *>(palloc_extended(
-		sizeof(ShownLease) * (row_count + hash_get_num_entries(used) + 1), MCXT_ALLOC_HUGE));
+		sizeof(ShownLease) * (row_count + 1), MCXT_ALLOC_HUGE));
 	for (int i = 0; rows != nullptr && i < row_count; i++)
 	{
-		auto	   *lease = static_cast<UsedLease *>(
-			hash_search(used, &rows[i].key.value, HASH_FIND, nullptr));
+		LOCKTAG		whole = rows[i].slot == NO_SLOT
+			? lease_tag(MyDatabaseId, rows[i].key, NO_SLOT)
+			: lease_queue_tag(MyDatabaseId, rows[i].key, true);
+		auto	   *lease = static_cast<UsedLease *>(hash_search(used, &whole, HASH_FIND, nullptr));
 
 		CHECK_FOR_INTERRUPTS();
 		if (!sees_all && (i == 0 || rows[i].role != rows[i - 1].role))
@@ -655,10 +659,17 @@ Activity::read_leases(ShownLease **leases, int *count)
 	hash_seq_init(&scan, used);
 	while (auto *lease = static_cast<UsedLease *>(hash_seq_search(&scan)))
 	{
-		const LeaseRow *row = lease->is_read ? nullptr : lease_row_read_now(Key{lease->key});
-
-		if (row != nullptr && may_see_role(row->role))
-			*count += lease_to_show(*row, true, lease, now, *leases + *count);
+		if (lease->is_read)
+			continue;
+		rows = lease_rows_read_now(decode_tag(lease->lease).key,
+								   is_of_lease_slot_queue(lease->lease), &row_count);
+		*leases = static_cast<ShownLease *>(repalloc_huge(
+			*leases, sizeof(ShownLease) * (*count + row_count + 1)));
+		for (int i = 0; i < row_count; i++)
+		{
+			if (may_see_role(rows[i].role))
+				*count += lease_to_show(rows[i], true, lease, now, *leases + *count);
+		}
 	}
 	qsort(*leases, *count, sizeof(ShownLease), compare_leases);
 }
@@ -694,6 +705,7 @@ Activity::add_leases()
 		ActivityLine *line = add_line(lease.is_awaited ? 2 : 3, lease.since,
 									  psprintf("lease %s", lease.lock));
 
+		line->slot = lease.row->slot;
 		line->mode = "lease";
 		line->who = lease.is_visible ? printable_text(lease.row->owner) : HIDDEN;
 		line->state = lease.row->state_at(now);

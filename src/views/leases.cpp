@@ -22,7 +22,8 @@ lease_rows(FunctionCallInfo fcinfo)
 	TimestampTz now = GetCurrentTimestamp();
 	int			count = 1;
 	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
-		: PG_ARGISNULL(1) ? nullptr : lease_row_read_now(Key{PG_GETARG_INT64(1)});
+		: PG_ARGISNULL(1) ? nullptr
+		: lease_rows_read_now(Key{PG_GETARG_INT64(1)}, false, &count);
 
 	tell_reader_of_standby();
 	InitMaterializedSRF(fcinfo, 0);
@@ -44,6 +45,11 @@ lease_rows(FunctionCallInfo fcinfo)
 		row.add_time(lease.ends_at);
 		row.add_interval(Max(lease.ends_at - now, 0));
 		row.add_int64(lease.renewals);
+		row.add(Int32GetDatum(lease.slot), lease.slot == NO_SLOT);
+		if (lease.max_hold > 0)
+			row.add_interval(lease.max_hold);
+		else
+			row.add_reference(Datum(0));
 		/*
 		 * The key of a name that can be guessed tells the name, and no lock in pg_locks shows it.
 		 */

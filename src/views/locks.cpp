@@ -221,7 +221,7 @@ show_holders(Key key, ReturnSetInfo *result)
 		Row			row = rows.begin(entry);
 
 		row.add_text(kind_name(tag.kind));
-		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
+		row.add(Int32GetDatum(tag.slot), tag.slot == NO_SLOT);
 		rows.finish(&row, entry, rows.hold_of(entry));
 		row.put(result);
 	});

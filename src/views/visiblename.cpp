@@ -75,7 +75,7 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name, Datum
 	row.add_reference(kind);
 	row.add_text(name.ns);
 	row.add_text(name.name);
-	row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
+	row.add(Int32GetDatum(tag.slot), tag.slot == NO_SLOT);
 	row.add(Int64GetDatum(tag.key.value), !is_key);
 	row.add(Int32GetDatum(tag.key1), is_key);
 	row.add(Int32GetDatum(tag.key2), is_key);

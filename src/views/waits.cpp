@@ -155,8 +155,9 @@ append_database(Line *line, Oid database)
 		appendStringInfo(line->exact, " in database %u", database);
 }
 
+/* lease_slot: the lease slot that is in the way, if the lock is their queue. */
 static void
-append_lock(Line *line, const LockEntry &lock, Waits *waits)
+append_lock(Line *line, const LockEntry &lock, Waits *waits, int lease_slot = NO_SLOT)
 {
 	VisibleNames *names = &waits->names;
 
@@ -176,18 +177,53 @@ append_lock(Line *line, const LockEntry &lock, Waits *waits)
 					 : psprintf("%s of ", slots_text(count)));
 	}
 	else if (decode_tag(lock.tag).kind == Kind::lease)
-		line->append("lease ");
+	{
+		int			slot = Max(lease_slot, decode_tag(lock.tag).slot);
+
+		line->append(slot != NO_SLOT ? psprintf("slot %d of lease ", slot)
+					 : is_of_lease_slot_queue(lock.tag) ? "a slot of lease " : "lease ");
+	}
 	append_name(line, lock, names);
 	if (lock.tag.locktag_field1 != MyDatabaseId)
 		append_database(line, lock.tag.locktag_field1);
 }
 
+/*
+ * The lease whose queue this is, or of its slots the one that expires first; null if none is
+ * held.  held, slots: how many slots are held, and how many there are.
+ */
+static const LeaseRow *
+lease_of_queue(const LOCKTAG &queue, int *held, int *slots)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			count;
+	const LeaseRow *rows = lease_rows_read_now(decode_tag(queue).key,
+											   is_of_lease_slot_queue(queue), &count);
+	const LeaseRow *first = nullptr;
+
+	*held = *slots = 0;
+	for (int i = 0; i < count; i++)
+	{
+		bool		is_held = now < rows[i].ends_at;
+
+		*held += is_held;
+		*slots = Max(*slots, rows[i].slots);
+		if (first == nullptr && (is_held || rows[i].slot == NO_SLOT))
+			first = &rows[i];
+	}
+	return first;
+}
+
 /* The owner and the end of the lease, which is not held by a session; palloc'd, or null. */
 static const char *
-holder_of_lease(Key key)
+holder_of_lease(const LOCKTAG &queue)
 {
-	const LeaseRow *lease = lease_row_read_now(key);
+	int			held;
+	int			slots;
+	const LeaseRow *lease = lease_of_queue(queue, &held, &slots);
 
+	if (slots > 0)
+		return psprintf(", %d of %d taken", held, slots);
 	return lease == nullptr ? nullptr :
 		psprintf(", which %s holds until %s",
 				 may_see_role(lease->role) ? lease->owner : "another owner",
@@ -256,7 +292,7 @@ add_line_columns(Row *row, const Session &line, const Line &text, const VisibleS
 	row->add_age(session.state_start, waits->now);
 	row->add_text(wait_of_root(session, lock));
 	row->add_text(lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
-				  ? holder_of_lease(decode_tag(lock.tag).key) : nullptr);
+				  ? holder_of_lease(lock.tag) : nullptr);
 	row->add_int32(line.depth > 0 ? waits->trees.count_holders(line) - 1 : 0);
 }
 
@@ -454,8 +490,10 @@ remedy_of(const Blocker &blocker, Waits *waits)
 static const LeaseRow *
 visible_lease(const LockEntry &lock)
 {
+	int			held;
+	int			slots;
 	const LeaseRow *lease = lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
-		? lease_row_read_now(decode_tag(lock.tag).key) : nullptr;
+		? lease_of_queue(lock.tag, &held, &slots) : nullptr;
 
 	return lease != nullptr && may_see_role(lease->role) ? lease : nullptr;
 }
@@ -473,7 +511,7 @@ blocker_of(const Session &root, Waits *waits)
 		blocker->session = waits->backends.of(lock);
 	blocker->lease = visible_lease(lock);
 	append_lock(&blocker->lock, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag)
-				? waiter : lock, waits);
+				? waiter : lock, waits, blocker->lease != nullptr ? blocker->lease->slot : NO_SLOT);
 	if (hindrance != nullptr)
 		blocker->pid_to_cancel = session_pid(*hindrance->lock);
 	return blocker;

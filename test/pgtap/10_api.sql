@@ -62,8 +62,17 @@ INSERT INTO expected
         ('await_lease', 'IN namespace text, IN %s, IN ttl interval, '
             'IN timeout interval DEFAULT NULL::interval, IN owner text DEFAULT NULL::text, '
             'IN lock_delay interval DEFAULT ''00:00:00''::interval, '
+            'IN max_hold interval DEFAULT NULL::interval, '
             'INOUT token bigint DEFAULT NULL::bigint, INOUT expires_at timestamp with time zone '
             'DEFAULT NULL::timestamp with time zone', NULL),
+        ('await_lease_slot', 'IN namespace text, IN %s, IN slots integer, IN ttl interval, '
+            'IN timeout interval DEFAULT NULL::interval, IN owner text DEFAULT NULL::text, '
+            'IN max_hold interval DEFAULT NULL::interval, '
+            'INOUT slot integer DEFAULT NULL::integer, INOUT token bigint DEFAULT NULL::bigint, '
+            'INOUT expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, '
+            'INOUT remaining interval DEFAULT NULL::interval', NULL),
+        ('is_leased', 'namespace text, %s', 'boolean'),
+        ('leased_slots', 'namespace text, %s', 'integer'),
         ('renew_lease', 'namespace text, %s, token bigint, '
             'ttl interval DEFAULT NULL::interval', 'timestamp with time zone'),
         ('end_lease', 'namespace text, %s, token bigint', 'boolean'),
@@ -94,7 +103,14 @@ INSERT INTO expected
     FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms
     UNION ALL SELECT name, format('namespace text, %s, ttl interval, timeout interval DEFAULT %s, '
         'owner text DEFAULT NULL::text, lock_delay interval DEFAULT ''00:00:00''::interval, '
+        'max_hold interval DEFAULT NULL::interval, '
         'OUT token bigint, OUT expires_at timestamp with time zone',
+        argument, pg_temp.timeout_of(name)), 'record'
+    FROM unnest(ARRAY['lease', 'try_lease']) AS name, forms
+    UNION ALL SELECT name || '_slot', format('namespace text, %s, slots integer, ttl interval, '
+        'timeout interval DEFAULT %s, owner text DEFAULT NULL::text, '
+        'max_hold interval DEFAULT NULL::interval, OUT slot integer, OUT token bigint, '
+        'OUT expires_at timestamp with time zone, OUT remaining interval',
         argument, pg_temp.timeout_of(name)), 'record'
     FROM unnest(ARRAY['lease', 'try_lease']) AS name, forms;
 -- Of a list, which may also come untyped, as text.
@@ -151,7 +167,7 @@ SELECT is_empty($$ SELECT name, arguments FROM actual
                 'every argument has a name');
 SELECT set_eq('SELECT name FROM public_functions WHERE prokind = ''p''',
               ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key',
-                  'await_acquire', 'await_lease', 'run'],
+                  'await_acquire', 'await_lease', 'await_lease_slot', 'run'],
               'the procedures are procedures, and all else functions');
 SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')',
                 'there are no aggregates or window functions');

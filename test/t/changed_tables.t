@@ -14,7 +14,8 @@ $session->run(
 my %calls = (
     texts  => [ q{SELECT * FROM advisory.leases} ],
     leases => [ q{SELECT * FROM advisory.leases}, q{SELECT advisory.try_lease('changed', 'kept',
-        '1 hour')}, q{SELECT advisory.check_lease('changed', 'kept', 1)} ],
+        '1 hour')}, q{SELECT advisory.check_lease('changed', 'kept',
+        (SELECT token FROM advisory._leases))} ],
     lease  => [ q{SELECT advisory.lease('changed', 'new', '1 hour')} ],
     fences => [ q{SELECT advisory.check_token('changed', 'name', 1)} ],
     era    => [ q{SELECT advisory.lease('changed', 'new', '1 hour')} ],

@@ -254,7 +254,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $look->run(q(DELETE FROM advisory._leases WHERE length(name) > 2000));
     # The owner of the database can restore any values.
     $look->run(map { "INSERT INTO advisory._leases
-            VALUES ($_->[0], 1, 'ns', 'restored', 'owner', 4711, 'gone', 1, 1, $_->[1])" }
+            VALUES ($_->[0], 0, 0, 1, 4711, 'gone', 1, 1, $_->[1], 'ns', 'restored', 'owner')" }
         [ 1, q('178000000 years', '178000000 years', 'infinity', 'infinity', 'infinity', 0) ],
         [ 2, q('-178000000 years', '-1 s', '-infinity', '-infinity', '-infinity', -1) ],
         [ 3, q('1 s', '1000000 h', '294276-12-31', '4713-01-01 BC', '294276-12-31',
@@ -304,9 +304,10 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 # ---- A role that takes very many leases ----------------------------------------------------------
 
 {
-    $look->run(q(INSERT INTO advisory._leases SELECT i, 1, 'ns', 'many ' || i, 'owner', 10,
+    $look->run(q(INSERT INTO advisory._leases SELECT i, 0, 0, 1, 10,
         'postgres', (SELECT system_identifier FROM pg_control_system()), 1, '1 h', '0', now(),
-        now(), now() + interval '1 h', 0 FROM generate_series(1, 20000) AS i));
+        now(), now() + interval '1 h', 0, 'ns', 'many ' || i, 'owner'
+        FROM generate_series(1, 20000) AS i));
     my $shown = $look->query('SELECT count(*) FROM advisory.leases');
     is($shown->{value}, 10_000, 'leases shows no more than 10,000');
     like("@{$shown->{warnings}}", qr/only 10000 leases of each role are shown/, '... and says so');

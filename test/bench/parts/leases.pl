@@ -16,6 +16,13 @@ sub timed ($fsync, @statements) {
                 "ALTER SYSTEM SET fsync = $fsync", 'SELECT pg_reload_conf()',
                 'SELECT pg_sleep(0.2)', 'CREATE TABLE work (done int)',
                 'CREATE TABLE by_hand (LIKE advisory._leases INCLUDING ALL)');
+            session(server => $server)->run(q{DO $$
+                BEGIN
+                    FOR slot IN 1..99 LOOP
+                        PERFORM advisory.try_lease_slot('bench', 'slots', 100, '1 hour');
+                        COMMIT;
+                    END LOOP;
+                END $$});
             session(server => $server)->run(q{SELECT advisory.lock('bench', 'token')},
                 q{SELECT set_config('bench.token', token::text, false)
                   FROM advisory.try_lease('bench', 'renewed', '1 hour')});
@@ -40,11 +47,11 @@ SQL
 
 # The same row, as one would write it without the extension.
 my $BY_HAND = <<'SQL';
-INSERT INTO by_hand AS l (key, token, namespace, name, owner, role, role_name, server, era,
-                          ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)
-VALUES (1, element, 'bench', 'free', current_user, current_user::regrole, current_user, 1, 1,
+INSERT INTO by_hand AS l (key, slot, slots, token, namespace, name, owner, role, role_name, server,
+                          era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)
+VALUES (1, 0, 0, element, 'bench', 'free', current_user, current_user::regrole, current_user, 1, 1,
         '1 us', '0', now(), now(), now(), 0)
-ON CONFLICT (key) DO UPDATE SET (token, namespace, name, owner, role, role_name, server, era,
+ON CONFLICT (key, slot) DO UPDATE SET (token, namespace, name, owner, role, role_name, server, era,
                                  ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals) =
     (EXCLUDED.token, EXCLUDED.namespace, EXCLUDED.name, EXCLUDED.owner, EXCLUDED.role,
      EXCLUDED.role_name, EXCLUDED.server, EXCLUDED.era, EXCLUDED.ttl, EXCLUDED.lock_delay,
@@ -74,6 +81,12 @@ for my $fsync (qw(off on)) {
     $compared->('try_lease and end_lease', "an INSERT's",
         ["$TRY_LEASE('bench', 'lease', '1 min')",
          q{PERFORM advisory.end_lease('bench', 'lease', taken.token)}], $insert, 'at most' => 20);
+    # All slots but the last are taken.
+    $compared->('try_lease_slot and end_lease, 99 of 100 taken', "try_lease's and end_lease's",
+        ["${TRY_LEASE}_slot('bench', 'slots', 100, '1 min')", $IS_TAKEN,
+         q{PERFORM advisory.end_lease('bench', 'slots', taken.token)}],
+        timed($fsync, "$TRY_LEASE('bench', 'lease', '1 min')", $IS_TAKEN,
+            q{PERFORM advisory.end_lease('bench', 'lease', taken.token)}), 'at most' => 1.5);
     $compared->('renew_lease', "an INSERT's", [$RENEW], $insert, 'at most' => 10);
 }
 undef %session;

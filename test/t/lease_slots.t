@@ -1,0 +1,183 @@
+#!/usr/bin/env perl
+# Slots that outlive a session, between sessions: the scenarios of both editions, and what only the
+# extension has.
+use AdvisoryTest;
+use Leases;
+use LeaseSlots;
+use Time::HiRes qw(sleep time);
+
+# With LONG=1 there are 10,000 grants.
+use constant { TAKERS => 10, GRANTS => $ENV{LONG} ? 3500 : 150, CRASHES => $ENV{LONG} ? 30 : 3 };
+
+create_database();
+my $look = session(application => 'look');
+$look->run('CREATE ROLE lessee LOGIN', 'CREATE ROLE stranger LOGIN');
+my $lessee = sub ($application) { session(role => 'lessee', application => $application) };
+begin_lease_slots(look => $look, session => $lessee);
+
+slots_outlive();
+# Who is not woken looks after a second, or five.
+cmp_ok(median(slots_in_order()), '<', 0.3, 'they are woken');
+slots_in_transactions();
+slot_waits_end();
+longest_hold();
+slots_and_roles(session(role => 'stranger'));
+$look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0, 'no lock is left');
+$look->run('DELETE FROM advisory._leases');
+
+# ---- What else only the extension says -----------------------------------------------------------
+
+{
+    my ($holder, $one, $two) = map { $lessee->($_) } qw(holder one two);
+    my @tokens = map { (lease_slot($holder, 'shown', 2))[1] } 1, 2;
+    lease($holder, 'shown');
+    waits_for_lease($_, q(SELECT slot FROM advisory.lease_slot('l', 'shown', 2, '1 h')))
+        for $one, $two;
+    my ($first, $second) = map { $_->pid } $one, $two;
+    is_deeply($look->rows('SELECT pid, who, state, lock, waiters, remedy FROM advisory.blockers'),
+        [ [ undef, 'lessee@holder', 'held', 'slot 1 of lease l/shown', 2,
+            "SELECT advisory.break_lease('l', 'shown', $tokens[0]);" ] ],
+        'blockers has the slot that expires first, and what breaks it');
+    is_deeply([ map { s/ \d+ s\b//r } $look->column('SELECT * FROM advisory.wait_tree()') ],
+        [ "$first lessee\@one waits for a slot of lease l/shown exclusive, 2 of 2 taken",
+            "  $second lessee\@two waits for a slot of lease l/shown exclusive" ],
+        'wait_tree() says how many are taken');
+    $look->shows(q(SELECT slot, mode, count(pid) FROM advisory.activity
+            WHERE lock = 'lease l/shown' GROUP BY 1, 2 ORDER BY 1),
+        [ '1|lease|0', '2|lease|0', 'NULL|lease|2' ],
+        'activity has each slot, and the lease, with who waits');
+    $look->shows(q(SELECT kind, slot, count(*) FROM advisory.locks WHERE name = 'shown'
+        AND (NOT granted OR wait_start IS NOT NULL) GROUP BY 1, 2), 'lease|NULL|2',
+        'locks has who waits');
+    $holder->run('BEGIN', "SELECT advisory.check_lease('l', 'shown', $tokens[1])");
+    $look->shows('SELECT kind, slot, mode FROM advisory.locks WHERE granted AND pid = '
+        . $holder->pid, 'lease|2|shared', '... and who relies on a slot');
+    $look->shows("SELECT slot, mode FROM advisory.holders('l', 'shown') WHERE pid = "
+        . $holder->pid, [], 'holders() is about locks and semaphores');
+    $holder->run('COMMIT');
+    $look->shows('SELECT count(*) FROM advisory.semaphores', 0, 'none of that is a semaphore');
+    is((try_lease_slot($holder, 'shown', 3))[0], undef, 'nobody overtakes who waits');
+    $look->run("SELECT advisory.break_lease('l', 'shown', $_)") for @tokens;
+    is_deeply([ map { $_->finish->{value} } $one, $two ], [ 1, 2 ], 'who waits gets them');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
+    # Others who give another number.
+    my ($three, $two) = map { $lessee->($_) } qw(three two);
+    lease_slot($three, 'differ', 3) for 1 .. 3;
+    my $take = q(SELECT slot FROM advisory.try_lease_slot('l', 'differ', 2, '1 h'));
+    like($two->warned($take), qr/"l\/differ" are used with different numbers of slots/,
+        'a WARNING says that others gave another number');
+    is($two->warned($take), '', '... once');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
+    # The transaction that takes one is prepared; or a savepoint of it is rolled back.
+    my ($taker, $waiter) = map { $lessee->($_) } qw(taker waiter);
+    my $wait = q(SELECT slot FROM advisory.lease_slot('l', 'savepoint', 1, '1 h', '10 s'));
+    $taker->run('BEGIN', 'SAVEPOINT s', $wait);
+    waits_for_lease($waiter, $wait);
+    $taker->run('ROLLBACK TO s');
+    $waiter->returns(1, 'a waiter notices a rollback to a savepoint');
+    $taker->run('ROLLBACK');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
+    # Those that have expired long ago are swept, when others are taken.
+    my $taker = $lessee->('taker');
+    lease_slot($taker, 'swept', 40) for 1 .. 40;
+    $look->run(q(UPDATE advisory._leases SET expires_at = now() - interval '8 days'
+        WHERE slot > 20));
+    my $taken = 0;
+    wait_until('they are swept', sub {
+        lease_slot($taker, 'sweep ' . $taken++, 1);
+        lease_slot($taker, 'swept', 40) if $taken % 4 == 0;
+        $look->value(q(SELECT count(*) FROM advisory._leases
+            WHERE expires_at < now() - interval '1 day')) == 0 });
+    $look->shows(q(SELECT count(*) FROM advisory._leases WHERE slot = 1 AND name = 'swept'), 1,
+        'those that are held stay');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
+    # Leaks: with a max_hold, renewed for longer than leak_after.
+    my $taker = $lessee->('taker');
+    my @tokens = map { (lease_slot($taker, 'leaks', 3, $_))[1] } q(, '1 h', max_hold => '2 h'),
+        q(, '1 h', max_hold => '2 h'), q(, '1 h');
+    $look->run(q(SET advisory_ext.leak_after = '0'));
+    $look->shows('SELECT count(*) FROM advisory.leaks', 0, 'one that is not renewed is no leak');
+    $taker->run("SELECT advisory.renew_lease('l', 'leaks', $_)") for @tokens[ 1, 2 ];
+    $look->shows('SELECT pid, kind, state, name, slot, reason, held > interval \'0\'
+        FROM advisory.leaks', 'NULL|lease|held|leaks|2|renewed 1 times by "lessee@taker", '
+        . 'for at most 02:00:00|1', 'leaks has one with a max_hold that is renewed');
+    session(role => 'stranger')->run(q(SET advisory_ext.leak_after = '0'))
+        ->shows('SELECT count(*) FROM advisory.leaks', 0, '... not for strangers');
+    $look->run(q(SET advisory_ext.leak_after = '1min'));
+    $look->shows('SELECT count(*) FROM advisory.leaks', 0, '... nor before leak_after');
+    session()->shows('SELECT count(*) FROM advisory.leaks', 0,
+        '... also where nothing has loaded the library');
+    $look->run('RESET advisory_ext.leak_after', 'DELETE FROM advisory._leases');
+}
+
+# ---- Never more owners than slots ----------------------------------------------------------------
+
+never_two_owners(session => sub { session(role => 'lessee') }, takers => TAKERS, grants => GRANTS,
+    waits_in => qr//, slots => 3);
+$look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0, 'no lock is left');
+
+# ---- Over crashes, and a dump --------------------------------------------------------------------
+
+{
+    my $server = own_server();
+    my $on = sub ($name = 'postgres') {
+        return session(server => $server, database => $name, application => 'there');
+    };
+    my $there = $on->()->run('CREATE EXTENSION advisory_ext');
+    my @tokens = map { (lease_slot($there, 'kept', 3, q(, '60 s')))[1] } 1, 2;
+    my $old = (lease_slot($there, 'kept', 3, q(, '60 s', max_hold => '1 h')))[1];
+    $there->run(q(UPDATE advisory._leases SET acquired_at = now() - interval '2 h'
+        WHERE slot = 3));
+    my $highest = $old;
+    for my $crash (1 .. CRASHES) {
+        $there->disconnect;
+        $server->ctl('stop', '-m', 'immediate');
+        $server->ctl('start');
+        $there = $on->();
+        is((try_lease_slot($there, 'kept', 3))[0], undef, 'after a crash nobody else gets a slot');
+        $there->shows("SELECT count(advisory.renew_lease('l', 'kept', token))
+            FROM unnest(ARRAY[$tokens[0], $tokens[1]]) AS token", 2, '... but owners renew theirs');
+        $there->shows("SELECT advisory.renew_lease('l', 'kept', $old)", 'NULL',
+            '... unless that would be beyond max_hold');
+        my ($slot, $token) = lease_slot($there, 'kept', 4, q(, '1 ms', '10 s'));
+        is($slot, 4, '... one more');
+        cmp_ok($token, '>', $highest, '... has a greater token');
+        $highest = $token;
+        sleep 0.01;
+    }
+    # A failover: the era is that of an older timeline.
+    $there->run(q(UPDATE advisory._leases SET expires_at = now() + interval '10 ms'),
+        q(SELECT setval('advisory._era', last_value - (1::bigint << 37)) FROM advisory._era));
+    sleep 0.02;
+    $there->shows(q(SELECT advisory.leased_slots('l', 'kept')), 4, 'after a failover all are held');
+    is((try_lease_slot($there, 'kept', 3))[0], undef, '... and nobody else gets one');
+    $there->shows(q(SELECT slot, state, ttl, remaining > '55 s' FROM advisory.leases
+        WHERE slot < 4 ORDER BY slot), [ map { "$_|restarted|00:01:00|1" } 1 .. 3 ],
+        '... each has its whole TTL again');
+    $there->shows("SELECT advisory.renew_lease('l', 'kept', $old)", 'NULL',
+        '... but is not renewed beyond max_hold');
+    # A dump has them.
+    $there->run(q(CREATE DATABASE restored));
+    my $at = "-h '$server->{PGHOST}' -p $server->{PGPORT}";
+    my $load = "psql -X -q -1 -v ON_ERROR_STOP=1 -o /dev/null $at restored";
+    is(qx(pg_dump $at postgres | $load 2>&1), '',
+        'a dump is restored');
+    my $restored = $on->('restored');
+    is((try_lease_slot($restored, 'kept', 3))[0], undef, 'after dump and restore they are held');
+    $restored->shows("SELECT advisory.renew_lease('l', 'kept', $tokens[0]) > now()", 1,
+        '... by their tokens');
+    cmp_ok((lease_slot($restored, 'kept', 5))[1], '>', $highest, '... and tokens grow');
+}
+done_testing();
