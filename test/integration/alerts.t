@@ -152,6 +152,14 @@ case(LeaseExpired => 'nobody ends a lease', sub ($step) {
     return;
 });
 $look->run(q(SELECT advisory.break_lease('a', 'l')));
+case(LeaseRenewedForLong => 'an owner renews a lease with a max_hold for long', sub ($step) {
+    $look->run(q(SELECT advisory.lease('a', 'r', '1 h', max_hold => '9 h')),
+        q(SELECT advisory.renew_lease('a', 'r', token) FROM advisory.leases WHERE name = 'r'),
+        q(UPDATE advisory._leases SET acquired_at = acquired_at - interval '1 h'))
+        if $step == 1;
+    return;
+});
+$look->run(q(SELECT advisory.break_lease('a', 'r')));
 
 # ---- Statistics ----------------------------------------------------------------------------------
 

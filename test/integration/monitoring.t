@@ -263,7 +263,8 @@ for my $database ('postgres', 'billing') {
         ["SELECT $_->[1] FROM advisory.leases", $database]
         for (map { [$_, "count(*) FILTER (WHERE state = '$_')"] } qw(held expired restarted)),
         ['expired_longest_seconds', q{coalesce(extract(epoch
-            FROM now() - min(expires_at) FILTER (WHERE state = 'expired')), 0)}];
+            FROM now() - min(expires_at) FILTER (WHERE state = 'expired')), 0)}],
+        ['renewed_for_long', q{count(*) FILTER (WHERE max_hold IS NOT NULL)}];
     for my $namespace ('', @{ $database eq 'postgres' ? ['mail', 'export', 'print'] : [] }) {
         my $labels = join ',', qq{datname="$database"},
             $namespace ? qq{namespace="$namespace"} : ();
