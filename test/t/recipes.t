@@ -391,6 +391,47 @@ recipe 'Barrier' => sub {
         'the SELECT alone gets a hint that names this recipe');
 };
 
+# ---- Pause the workers ---------------------------------------------------------------------------
+
+recipe 'Pause the workers' => sub {
+    my ($one, $admin, $late, $new) = sessions(4);
+    my $gate = gate();
+    start_block(1, $one);
+    $gate->inside($one);
+    start_block(2, $admin);
+    waits_for($admin, 'workers', 'pause');
+    start_block(1, $late);
+    waits_for($late, 'workers', 'pause');
+    $gate->open;
+    finished($_) for $one, $admin;
+    look->shows('SELECT count(*) FROM worked', 1, 'work that has begun ends before the pause');
+    start_block(1, $new);
+    waits_for($new, 'workers', 'pause');
+    like(block(3, $admin), qr/^t$/m, 'the pause ends');
+    finished($_) for $late, $new;
+    is(worked(), 3, 'who has come meanwhile works then, and a new worker');
+
+    # Work that has begun before the lease goes on.
+    $gate = gate();
+    start_block(1, $one);
+    $gate->inside($one);
+    block(4, $admin);
+    block(1, $new);
+    is(worked(), 3, 'with a lease a new worker does nothing');
+    like(block(5, $late), qr/^alice: new disks\|/m, 'and everybody can see why');
+    start_block(2, $admin);
+    waits_for($admin, 'workers', 'pause');
+    $gate->open;
+    finished($_) for $one, $admin;
+    is(worked(), 4, 'work that has begun before it ends, and the lock waits for that');
+    block(3, $admin);
+    block(1, $one);
+    is(worked(), 4, 'nobody works then');
+    like(block(6, $admin), qr/^t$/m, 'the pause ends');
+    block(1, $one);
+    is(worked(), 5, 'and who comes works again');
+};
+
 # ---- Look first, then write ----------------------------------------------------------------------
 
 recipe 'Look first, then write' => sub {
