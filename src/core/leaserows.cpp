@@ -239,10 +239,14 @@ lease_slots_read(Key key, int first, int *count)
 	return slots;
 }
 
+/* The token and slot that this session took or found last: who renews a slot needs no search. */
+static int64 last_token;
+static int	last_slot;
+
 LeaseRow
 lease_row_find(Key key, int64 token)
 {
-	LeaseRow	lease = lease_row_read(key, NO_SLOT);
+	LeaseRow	lease = lease_row_read(key, token == last_token ? last_slot : NO_SLOT);
 	int			count;
 
 	if (lease.is_there && lease.token == token)
@@ -255,6 +259,8 @@ lease_row_find(Key key, int64 token)
 
 	if (found == slots + count)
 		return LeaseRow{};
+	last_token = token;
+	last_slot = found->slot;
 	lease = lease_row_read(key, found->slot);
 	return lease.token == token ? lease : LeaseRow{};
 }
@@ -424,6 +430,8 @@ lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 	Interval	max_hold = {lease->max_hold, 0, 0};
 
 	lease->ends_at = now + length;
+	last_token = lease->token;
+	last_slot = lease->slot;
 	return run_own_statement(
 		seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE,
 		{argument(name.key.value), argument(lease->token), argument(name.ns), argument(name.name),
