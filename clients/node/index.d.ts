@@ -25,11 +25,16 @@ export interface LockOptions extends SlotOptions {
     shared?: boolean;
 }
 
-export interface LeaseOptions extends WaitOptions {
+export interface LeaseSlotOptions extends WaitOptions {
     /** How long the lease outlives its last renewal. */
     ttl: Time;
     /** How the view `advisory.leases` calls the owner. */
     owner?: string | null;
+    /** How long it may be renewed at all; `null`: without limit (default). */
+    maxHold?: Time | null;
+}
+
+export interface LeaseOptions extends LeaseSlotOptions {
     /** How long nobody gets a lease that has expired. */
     lockDelay?: Time;
 }
@@ -49,6 +54,12 @@ export interface Lease {
     readonly expiresAt: Date;
     /** Throws LeaseLost if it is lost. */
     check(): void;
+}
+
+/** A lease that has one of several slots. */
+export interface LeaseSlot extends Lease {
+    /** From 1 on. */
+    readonly slot: number;
 }
 
 export interface Holder {
@@ -75,6 +86,10 @@ export class Advisory {
         work: (client: PoolClient, slot: number) => T | Promise<T>): Promise<T>;
     withSlot<T>(namespace: Name, name: Name, slots: number, options: SlotOptions,
         work: (client: PoolClient, slot: number) => T | Promise<T>): Promise<T>;
+
+    /** With a `ttl`, the slot outlives the session, as a lease does. */
+    withSlot<T>(namespace: Name, name: Name, slots: number, options: LeaseSlotOptions,
+        work: (lease: LeaseSlot, signal: AbortSignal) => T | Promise<T>): Promise<T>;
 
     withLease<T>(namespace: Name, name: Name, options: LeaseOptions,
         work: (lease: Lease, signal: AbortSignal) => T | Promise<T>): Promise<T>;

@@ -5,7 +5,7 @@
 const { asNotAvailable, ...errors } = require('./lib/errors');
 const { PATIENCE, call, lend, outcomeOf } = require('./lib/connection');
 const {
-    NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults,
+    NAMES, key, checkNames, checkTime, checkLimit, checkTimeout, msOf, inMs, withDefaults,
 } = require('./lib/values');
 const { refuseTransactionPooler } = require('./lib/pooler');
 const { withLease } = require('./lib/lease');
@@ -14,7 +14,8 @@ const { AdvisoryError, LockLost } = errors;
 
 // The options with their defaults.
 const HOLD = { timeout: 0, scope: 'transaction' };
-const LEASE = { ttl: null, timeout: 0, owner: null, lockDelay: 0 };
+const LEASE_SLOT = { ttl: null, timeout: 0, owner: null, maxHold: null };
+const LEASE = { ...LEASE_SLOT, lockDelay: 0 };
 const CLAIM = { windowStart: null, timeZone: null, client: null };
 
 // When the present transaction began; in every time zone the same.
@@ -49,8 +50,13 @@ class Advisory {
         }, (client) => work(client));
     }
 
-    // The same with one of so many slots: work(client, slot), with slot from 1 on.
+    // The same with one of so many slots: work(client, slot), with slot from 1 on. With a ttl it is
+    // a lease as below, which has that slot: work(lease, signal), with lease.slot.
     async withSlot(namespace, name, slots, ...rest) {
+        if (rest[0]?.ttl !== undefined) {
+            const [options, work] = split(rest, LEASE_SLOT);
+            return this.#lease('lease_slot', checkNames(namespace, name), options, slots, work);
+        }
         const [{ timeout, scope }, work] = split(rest, HOLD);
         return this.#hold(scope, checkNames(namespace, name), checkTimeout(timeout), {
             take: (limit) => [
@@ -64,11 +70,14 @@ class Advisory {
     // takes long, or that is not SQL.
     async withLease(namespace, name, ...rest) {
         const [options, work] = split(rest, LEASE);
-        return withLease(this.#pool, checkNames(namespace, name), {
-            ttl: checkTime(options.ttl, 'ttl'),
-            timeout: checkTimeout(options.timeout),
-            lockDelay: checkTime(options.lockDelay, 'lockDelay'),
-            owner: options.owner,
+        const lockDelay = checkTime(options.lockDelay, 'lockDelay');
+        return this.#lease('lease', checkNames(namespace, name), options, lockDelay, work);
+    }
+
+    #lease(form, names, { ttl, timeout, owner, maxHold }, argument, work) {
+        return withLease(this.#pool, names, {
+            form, ttl: checkTime(ttl, 'ttl'), timeout: checkTimeout(timeout), owner,
+            maxHold: checkLimit(maxHold, 'maxHold'), argument,
         }, work);
     }
 

@@ -10,7 +10,7 @@ use PgBouncer;
 use Programs;
 
 # Without empty lines and comments, at a width of 100.
-use constant { MOST_LINES => 540, TESTS => 108, SESSION_POOL => 5 };
+use constant { MOST_LINES => 560, TESTS => 118, SESSION_POOL => 5 };
 
 my $modules = node_modules() or plan skip_all => 'there is no Node with node-postgres here';
 my $source = "$FindBin::Bin/../../clients/node";
@@ -107,9 +107,9 @@ sub succeed ($program, $what) {
 }
 
 # Some look at all locks of their database. Those of leases measure time, so not all run at once.
-my @others = grep { !/^(?:killed|lease|lock)$/ }
+my @others = grep { !/^(?:killed|lease|lease_slot|lock)$/ }
     map { m{(\w+)[.]test[.]js$} } glob "$empty/test/*.test.js";
-my @groups = (['lease'], ['lock'], \@others);
+my @groups = (['lease'], ['lease_slot'], ['lock'], \@others);
 my @EDITIONS = qw(extension portable);
 my %count;
 for my $group (@groups) {

@@ -7,8 +7,14 @@ const {
 } = require('./connection');
 const { NAMES, inMs } = require('./values');
 
-const TAKE = `SELECT token::text, ${inMs('expires_at')} AS expires_at FROM advisory.lease(`
-    + `${NAMES}, $3::interval, $4::interval, $5::text, $6::interval)`;
+// The two forms: a lease, or one of so many slots. Each has an argument of its own.
+const taking = (slot, call, argument) => `SELECT token::text, ${inMs('expires_at')} AS expires_at, `
+    + `${slot} AS slot FROM advisory.${call}(${NAMES}, ttl => $3::interval, `
+    + `timeout => $4::interval, owner => $5::text, max_hold => $6::interval, ${argument})`;
+const TAKE = {
+    lease: taking('NULL', 'lease', 'lock_delay => $7::interval'),
+    lease_slot: taking('slot', 'lease_slot', 'slots => $7::integer'),
+};
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
@@ -19,6 +25,8 @@ const seenBy = (keeper) => ({
     get token() { return keeper.token; },
     // When the server would let others have it, unless it is renewed once more.
     get expiresAt() { return keeper.expiresAt; },
+    // If it is one of so many: which one, from 1 on.
+    slot: keeper.slot ?? undefined,
     // Throws LeaseLost if it is lost. Unlike the signal, it also knows at once when the process was
     // stopped, or too busy for its timers.
     check: () => keeper.check(),
@@ -50,12 +58,14 @@ async function withLease(pool, names, options, work) {
 //
 // The lease is renewed after a third of its TTL. If that fails it is tried again, on a new
 // connection, until the TTL is over. The TTL counts from before the last call was sent that
-// succeeded, so that we never believe in the lease for longer than the server does.
+// succeeded, and maxHold from before the first one, so that we never believe in the lease for
+// longer than the server does.
 class Keeper {
-    token; expiresAt;
+    token; expiresAt; slot;
     #pool; #names; #options; #ttl; #retry;  // the last two in ms
     #connection = null;
-    #until = Infinity;                      // on the monotonic clock
+    // On the monotonic clock: when maxHold ends, when it is lost, when a renewal is due.
+    #last; #until = Infinity; #due;
     #done = new AbortController();
     #lost = new AbortController();
     #watchdog; #keeping;
@@ -71,7 +81,8 @@ class Keeper {
 
     isLost() {
         if (now() >= this.#until) {
-            this.#lose(`no renewal has succeeded for ${this.#ttl} ms${this.#failure}`);
+            this.#lose(this.#until === this.#last ? 'it was held for as long as maxHold allows'
+                : `no renewal has succeeded for ${this.#ttl} ms${this.#failure}`);
         }
         return this.signal.aborted;
     }
@@ -86,10 +97,10 @@ class Keeper {
     // before its answer comes. Who waits goes on when the connection is lost, or the server
     // restarts or fails over; but who begins at a standby is at the wrong address.
     async take() {
-        const { ttl, owner, lockDelay } = this.#options;
+        const { form, ttl, owner, maxHold, argument } = this.#options;
         const { row: times } = await this.#ask(PATIENCE,
-            `SELECT ${inMs('$1::interval')} AS ttl, ${inMs('$2::interval')} AS timeout`,
-            [ttl, this.#options.timeout]);
+            `SELECT ${inMs('$1::interval')} AS ttl, ${inMs('$2::interval')} AS timeout, `
+            + `${inMs('$3::interval')} AS most`, [ttl, this.#options.timeout, maxHold]);
         this.#ttl = Number(times.ttl);
         this.#retry = Math.min(1000, this.#ttl / 30);
         const timeout = times.timeout === null ? Infinity : Number(times.timeout);
@@ -98,9 +109,11 @@ class Keeper {
         for (;;) {
             const wait = Math.floor(Math.max(0, Math.min(this.#ttl / 3, giveUp - now(), 1e9)));
             try {
-                const values = [...this.#names, ttl, `${wait} ms`, owner, lockDelay];
-                const answer = await this.#ask(wait + PATIENCE, TAKE, values);
+                const values = [...this.#names, ttl, `${wait} ms`, owner, maxHold, argument];
+                const answer = await this.#ask(wait + PATIENCE, TAKE[form], values);
                 this.token = BigInt(answer.row.token);
+                this.slot = answer.row.slot;
+                this.#last = answer.sentAt + Number(times.most ?? Infinity);
                 this.#held(answer);
                 ({ warning } = answer);
                 break;
@@ -131,7 +144,8 @@ class Keeper {
 
     #held({ row, sentAt }) {
         this.expiresAt = new Date(Number(row.expires_at));
-        this.#until = sentAt + this.#ttl;
+        this.#until = Math.min(sentAt + this.#ttl, this.#last);
+        this.#due = sentAt + this.#ttl / 3;
     }
 
     // Independent of the renewals, so that one that hangs does not keep the work from stopping in
@@ -144,7 +158,7 @@ class Keeper {
     async #keep() {
         for (;;) {
             // After a failure again soon, on a new connection if this one is broken.
-            const pause = this.#failure ? this.#retry : this.#until - this.#ttl * 2 / 3 - now();
+            const pause = this.#failure ? this.#retry : this.#due - now();
             await sleep(asTimer(pause), undefined, { signal: this.#done.signal }).catch(() => {});
             if (this.#done.signal.aborted || this.isLost()) {
                 return;
@@ -158,6 +172,7 @@ class Keeper {
             `SELECT ${inMs(`advisory.renew_lease(${NAMES}, $3::bigint)`)} AS expires_at`,
             [...this.#names, this.token]);
         if (answer.row.expires_at === null) {
+            this.isLost();                      // so says the server when maxHold is over, too
             this.#lose('it was ended, or somebody else has it');
         } else if (answer.warning) {
             throw new AdvisoryError(answer.warning);
@@ -195,7 +210,8 @@ class Keeper {
     }
 
     #error(what) {
-        return new LeaseLost(`lease "${this.#names.join('/')}" ${what}`, this.#names);
+        const slot = this.slot ? `slot ${this.slot} of ` : '';
+        return new LeaseLost(`${slot}lease "${this.#names.join('/')}" ${what}`, this.#names);
     }
 
     // The row that the call returns, when it was sent, and what the server warned of. After an

@@ -49,7 +49,8 @@ function checkTime(value, what) {
 }
 
 // The same where null means: no limit.
-const checkTimeout = (value) => value === null ? null : checkTime(value, 'timeout');
+const checkLimit = (value, what) => value === null ? null : checkTime(value, what);
+const checkTimeout = (value) => checkLimit(value, 'timeout');
 
 const MS = { ms: 1, s: 1000, min: 60000, h: 3600000, d: 86400000 };
 
@@ -78,4 +79,6 @@ function withDefaults(options, defaults) {
     return { ...defaults, ...Object.fromEntries(given) };
 }
 
-module.exports = { NAMES, key, checkNames, checkTime, checkTimeout, msOf, inMs, withDefaults };
+module.exports = {
+    NAMES, key, checkNames, checkTime, checkLimit, checkTimeout, msOf, inMs, withDefaults,
+};

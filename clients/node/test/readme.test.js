@@ -77,7 +77,8 @@ for (const { content, output } of programs) {
 }
 
 test('README.md: the work of withLease', async () => {
-    assert.deepEqual(made, [['read', false], ['compute', false], ['write', false]]);
+    assert.deepEqual(made, [
+        ['read', false], ['compute', false], ['write', false], ['slot 1 of 4', false]]);
     assert.equal((await pool.query('SELECT FROM report WHERE token IS NOT NULL')).rowCount, 1);
 });
 

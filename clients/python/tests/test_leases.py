@@ -380,6 +380,76 @@ with advisory.lease({self.namespace!r}, 'job', ttl=300) as lease:
         self.assertEqual(program.communicate(timeout=PATIENCE)[0], '')
         self.assertIsNone(self.row('token'))
 
+    def slot(self, slots=2, **how):
+        return self.advisory.slot(self.namespace, 'workers', slots, **{'ttl': 60, **how})
+
+    def test_slots(self):
+        """Each has one of its own, and it is a lease."""
+        with self.slot(owner='first') as first, self.slot(owner='second') as second:
+            self.assertEqual([first.slot, second.slot], [1, 2])
+            self.assertEqual(
+                execute(self.look, 'SELECT slot, owner, token FROM advisory.leases '
+                        'WHERE namespace = %s ORDER BY slot', self.namespace),
+                [(1, 'first', first.token), (2, 'second', second.token)])
+            second.check()
+            with self.assertRaisesRegex(NotAvailable, r'within 0\.1 s\n(?s:.*)"first" holds '):
+                with self.slot(timeout=0.1):
+                    self.fail('three have two')
+            with self.lease() as lease:
+                self.assertIsNone(lease.slot)
+        with self.slot() as third:
+            self.assertEqual(third.slot, 1)
+            self.assertGreater(third.token, second.token)
+        self.assertIsNone(self.row('token'))
+
+    def test_slot_in_time(self):
+        """Waiters have it in their turn, and never more than there are."""
+        inside, most = [], []
+
+        def visit():
+            with self.slot(timeout=PATIENCE) as lease:
+                inside.append(lease.slot)
+                most.append(len(inside))
+                time.sleep(0.05)
+                inside.remove(lease.slot)
+
+        for visitor in [self.in_thread(visit) for _ in range(6)]:
+            visitor()
+        self.assertEqual(max(most), 2)
+
+    def test_slot_broken(self):
+        with self.assertRaisesRegex(LeaseLost, r'\Aslot 1 of lease ".*/workers" is lost: it was e'):
+            with self.slot(ttl=3) as lease:
+                self.ask('SELECT advisory.break_lease(%s, %s, %s)', self.namespace, 'workers',
+                         lease.token)
+                lease.lost.wait(PATIENCE)
+
+    def test_max_hold(self):
+        """However often it is renewed, it is lost then, and not later than the server says."""
+        for hold in (self.lease, self.slot):
+            begun = time.monotonic()
+            with self.assertRaisesRegex(LeaseLost, 'it was held for as long as max_hold allows'):
+                with hold(ttl=1.5, max_hold='3 s') as lease:
+                    wait_until('it is renewed', lambda: self.row('renewals') > 1)
+                    lease.lost.wait(PATIENCE)
+                    remaining = float(self.row(
+                        'extract(epoch FROM expires_at - clock_timestamp())'))
+                    lasted = time.monotonic() - begun
+                    lease.check()
+            self.assertGreater(lasted, 2.9)
+            self.assertGreater(remaining, -0.2)
+            with hold():
+                pass
+
+    def test_wrong_slots(self):
+        for wrong in ({'ttl': '5'}, {'max_hold': '5'}, {'scope': 'session'}, {'slots': '2'},
+                      {'ttl': None, 'owner': 'me'}, {'ttl': None, 'max_hold': 5}):
+            self.assertRaises(TypeError, self.slot, **wrong)
+        for wrong in ({'slots': 0}, {'max_hold': 0}):
+            with self.assertRaises(driver.Error):
+                with self.slot(**wrong):
+                    self.fail('it is wrong')
+
     def test_lock_delay(self):
         with self.lease(ttl=0.5, lock_delay=60):
             self.assertEqual(self.ask(

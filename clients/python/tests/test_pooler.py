@@ -52,6 +52,16 @@ class Poolers(Case):
                     self.fail('both have it')
             self.assertEqual(raised.exception.holder.pid, connection.info.backend_pid)
 
+    def test_slot_of_a_lease_works(self):
+        advisory = self.behind('transaction')
+        with advisory.slot(self.namespace, 'job', 2, ttl=3) as lease:
+            with advisory.slot(self.namespace, 'job', 2, ttl=9) as other:
+                self.assertEqual([lease.slot, other.slot], [1, 2])
+            wait_until('it is renewed', lambda: self.ask(
+                'SELECT max(renewals) FROM advisory.leases WHERE namespace = %s',
+                self.namespace) >= 3)
+            lease.check()
+
     def test_lease_works(self):
         advisory = self.behind('transaction')
         with advisory.lease(self.namespace, 'job', ttl=0.9) as lease:

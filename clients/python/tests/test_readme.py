@@ -41,7 +41,7 @@ class Readme(Case):
                 self.assertEqual(comparable(printed), comparable(text))
                 printed = ''
                 compared += 1
-        self.assertEqual(compared, 7)
+        self.assertEqual(compared, 8)
 
     def run_block(self, text, variables, is_locked):
         output = io.StringIO()

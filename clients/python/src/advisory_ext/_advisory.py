@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections import namedtuple
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
-from typing import Any, Callable, ContextManager, Iterator
+from typing import Any, Callable, ContextManager, Iterator, overload
 
 from ._driver import (
     IDLE, IN_ERROR, LOST, ask, autocommit, borrow, interruptibly, is_pool, sqlstate, status,
     transaction)
 from ._errors import AdvisoryError, LockLost, raise_if_taken
-from ._lease import Keeper, Lease, hold_lease
+from ._lease import TAKE_LEASE, TAKE_SLOT, Keeper, Lease, hold_lease
 from ._line import refuse_transaction_pooler
 from ._values import NAMES, Name, Time, check_name, check_time, check_timeout, in_seconds
 
@@ -43,29 +43,53 @@ class Advisory:
                      (check_timeout(timeout),), f'unlock{mode}({NAMES})')
         return self._hold(lock, scope, lambda connection, _: connection)
 
+    @overload
     def slot(self, namespace: Name, name: Name, slots: int, *, timeout: Time | None = 0,
-             scope: str = 'transaction') -> ContextManager[tuple[Any, int]]:
+             scope: str = 'transaction') -> ContextManager[tuple[Any, int]]: ...
+
+    @overload
+    def slot(self, namespace: Name, name: Name, slots: int, *, ttl: Time, timeout: Time | None = 0,
+             owner: str | None = None, max_hold: Time | None = None) -> ContextManager[Lease]: ...
+
+    def slot(self, namespace: Name, name: Name, slots: int, *, ttl: Any = None, timeout: Any = 0,
+             scope: str = 'transaction', owner: Any = None, max_hold: Any = None) -> Any:
         """with advisory.slot('workers', 'embedding', 4) as (connection, slot): the same with one of
         so many slots, from 1 on.
+
+        with advisory.slot('workers', 'embedding', 4, ttl=30) as lease: the slot is lease.slot, and
+        outlives the session, as a lease does.
         """
         if isinstance(slots, bool) or not isinstance(slots, int):
             raise TypeError(f'slots is an int, not {slots!r}')
+        if ttl is not None:
+            if scope != 'transaction':
+                raise TypeError('a slot with a ttl has no scope')
+            return self._lease(
+                namespace, name, TAKE_SLOT, ttl, timeout, owner, max_hold, slots)
+        if (owner, max_hold) != (None, None):
+            raise TypeError('owner and max_hold are for a slot with a ttl')
         lock = _Lock(_names(namespace, name),
                      f'{_taking(scope)}_acquire({NAMES}, %s::integer, %s::interval)',
                      (slots, check_timeout(timeout)), f'release({NAMES}, %s::integer)')
         return self._hold(lock, scope, lambda connection, slot: (connection, slot))
 
     def lease(self, namespace: Name, name: Name, *, ttl: Time, timeout: Time | None = 0,
-              owner: str | None = None, lock_delay: Time = 0) -> ContextManager[Lease]:
+              owner: str | None = None, lock_delay: Time = 0,
+              max_hold: Time | None = None) -> ContextManager[Lease]:
         """with advisory.lease('leader', 'mailer', ttl=30) as lease: for work that takes long, or
         that is not SQL.
 
         A thread renews it, on a connection of its own. Leaving the block raises LeaseLost if it was
         lost.
         """
+        return self._lease(namespace, name, TAKE_LEASE, ttl, timeout, owner, max_hold,
+                           check_time(lock_delay, 'lock_delay'))
+
+    def _lease(self, namespace: Name, name: Name, take: str, ttl: Time, timeout: Time | None,
+               owner: str | None, max_hold: Time | None, argument: Any) -> ContextManager[Lease]:
         options = (check_time(ttl, 'ttl'), check_timeout(timeout), owner,
-                   check_time(lock_delay, 'lock_delay'))
-        return hold_lease(Keeper(self._connect, _names(namespace, name), options))
+                   check_timeout(max_hold, 'max_hold'), argument)
+        return hold_lease(Keeper(self._connect, _names(namespace, name), take, options))
 
     def claim(self, namespace: Name, name: Name, every: Time, *,
               window_start: datetime | str | None = None, time_zone: str | None = None,

@@ -14,8 +14,11 @@ from ._values import NAMES, in_seconds
 
 PATIENCE = 10.0     # seconds for one answer, if the lease has so long
 
-TAKE = (f"token, {in_seconds('expires_at')} FROM advisory.lease({NAMES}, "
-        '%s::interval, %s::interval, %s::text, %s::interval)')
+# A lease, or one of so many slots. The last argument is one that only this form has.
+TAKE = (f"token, {in_seconds('expires_at')}, {{}} FROM advisory.{{}}({NAMES}, ttl => %s::interval, "
+        'timeout => %s::interval, owner => %s::text, max_hold => %s::interval, {})')
+TAKE_LEASE = TAKE.format('NULL', 'lease', 'lock_delay => %s::interval')
+TAKE_SLOT = TAKE.format('slot', 'lease_slot', 'slots => %s::integer')
 
 
 class Lease:
@@ -23,12 +26,13 @@ class Lease:
 
     token is greater than those of all earlier holders: whatever is written outside the database is
     to compare it. expires_at is when the server would let others have it, unless it is renewed once
-    more. lost is set when the lease is lost, or not renewed for too long, and at the end of the
-    block: sleep by lost.wait(seconds).
+    more. slot is which one of several it has, from 1 on, or None. lost is set when the lease is
+    lost, or not renewed for too long, and at the end of the block: sleep by lost.wait(seconds).
     """
 
     token: int
     expires_at: datetime
+    slot: int | None
     lost: Event
 
     def check(self) -> None:
@@ -66,16 +70,19 @@ class Keeper(Lease):
 
     The lease is renewed after a third of its TTL. If that fails it is tried again, on a new
     connection, until the TTL is over. The TTL counts from before the last call was sent that
-    succeeded, so that we never believe in the lease for longer than the server does.
+    succeeded, and max_hold from before the first one, so that we never believe in the lease for
+    longer than the server does.
     """
 
     # Why it is lost; why the last renewal failed; when the next one is due.
     loss, _failure, _due = '', '', 0.0
+    slot = None
 
-    def __init__(self, connect: Any, names: tuple, options: tuple):
+    def __init__(self, connect: Any, names: tuple, take: str, options: tuple):
         self.lost = Event()
         self._connect = connect
         self._names = names
+        self._take = take
         self._options = options
         self.line: Line | None = None
         self._done = Event()
@@ -83,7 +90,8 @@ class Keeper(Lease):
 
     def is_lost(self) -> bool:
         if now() >= self._until:
-            self._lose(f'no renewal has succeeded for {self._ttl:.3g} s{self._failure}')
+            self._lose('it was held for as long as max_hold allows' if self._until == self._last
+                       else f'no renewal has succeeded for {self._ttl:.3g} s{self._failure}')
         return self.loss != ''
 
     def check(self) -> None:
@@ -91,8 +99,9 @@ class Keeper(Lease):
             raise self.error()
 
     def error(self) -> LeaseLost:
+        slot = f'slot {self.slot} of ' if self.slot else ''
         return LeaseLost(
-            f'lease "{"/".join(self._names)}" is lost: {self.loss or "its block has ended"}',
+            f'{slot}lease "{"/".join(self._names)}" is lost: {self.loss or "its block has ended"}',
             *self._names)
 
     def take(self) -> None:
@@ -103,16 +112,16 @@ class Keeper(Lease):
         over. But if the server cannot be reached to begin with, or is a standby, the error comes
         out.
         """
-        ttl, timeout, owner, lock_delay = self._options
-        (self._ttl, seconds), *_ = self._ask(
-            PATIENCE, f"{in_seconds('%s::interval')}, {in_seconds('%s::interval')}", ttl, timeout)
+        ttl, timeout, owner, max_hold, argument = self._options
+        (self._ttl, seconds, most), *_ = self._ask(
+            PATIENCE, ', '.join([in_seconds('%s::interval')] * 3), ttl, timeout, max_hold)
         give_up = math.inf if seconds is None else now() + seconds
         limit = f'within {seconds:.6g} s' if seconds else 'without waiting'
         while True:
             wait = max(0, min(int(1000 * self._ttl / 3), int(1000 * min(give_up - now(), 1e6))))
             try:
-                answer = self._ask(wait / 1000 + PATIENCE, TAKE,
-                                   *self._names, ttl, f'{wait} ms', owner, lock_delay)
+                answer = self._ask(wait / 1000 + PATIENCE, self._take,
+                                   *self._names, ttl, f'{wait} ms', owner, max_hold, argument)
                 break
             except Exception as error:
                 if now() >= give_up or not (is_taken(error) or (
@@ -121,7 +130,8 @@ class Keeper(Lease):
                     raise
                 self._failure = str(error)
                 time.sleep(0 if is_taken(error) else min(1, self._ttl / 30))
-        self.token, expires_at = answer.row
+        self.token, expires_at, self.slot = answer.row
+        self._last = math.inf if most is None else answer.sent_at + most
         self._held(answer, expires_at)
         # The server answers so if the wait for its standby was cancelled: then a failover could
         # give the lease to somebody else.
@@ -163,6 +173,7 @@ class Keeper(Lease):
                            in_seconds(f'advisory.renew_lease({NAMES}, %s::bigint)'),
                            *self._names, self.token)
         if answer.row == (None,):
+            self.is_lost()                  # so says the server when max_hold is over, too
             self._lose('it was ended, or somebody else has it')
         elif answer.warnings:
             raise AdvisoryError(answer.warnings[0])
@@ -171,8 +182,8 @@ class Keeper(Lease):
 
     def _held(self, answer: Answer, expires_at: float) -> None:
         self.expires_at = datetime.fromtimestamp(expires_at, timezone.utc)
-        self._until = answer.sent_at + self._ttl
-        self._due = answer.sent_at + self._ttl / 3
+        self._until = min(answer.sent_at + self._ttl, self._last)
+        self._due = min(answer.sent_at + self._ttl / 3, self._until)
         self._failure = ''
 
     def _lose(self, reason: str) -> None:

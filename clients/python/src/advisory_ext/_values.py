@@ -59,6 +59,6 @@ def check_time(value: Time, what: str) -> str:
     return f'{math.ceil(round(seconds * 1_000_000) / 1000)} ms'
 
 
-def check_timeout(value: Time | None) -> str | None:
+def check_timeout(value: Time | None, what: str = 'timeout') -> str | None:
     """The same where None means: no limit."""
-    return None if value is None else check_time(value, 'timeout')
+    return None if value is None else check_time(value, what)

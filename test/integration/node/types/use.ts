@@ -22,14 +22,19 @@ async function main(): Promise<void> {
         lease.check();
         return lease.token;
     });
+    const leased: number = await advisory.withSlot('a', 'b', 3, {
+        ttl: '30s', maxHold: '1 hour', owner: 'me',
+    }, (lease, signal) => signal.aborted ? 0 : lease.slot);
     const day: Date | null = await advisory.claim('a', 'b', '1 day', { timeZone: 'UTC' });
     // @ts-expect-error a lease needs its TTL
     await advisory.withLease('a', 'b', {}, () => {});
+    // @ts-expect-error a slot with a TTL has no scope
+    await advisory.withSlot('a', 'b', 3, { ttl: '30s', scope: 'session' }, () => {});
     // @ts-expect-error there is no such option
     await advisory.withLock('a', 'b', { timout: 5 }, () => {});
     // @ts-expect-error nor such a scope
     await advisory.withLock('a', 'b', { scope: 'sessions' }, () => {});
-    console.log(own, paid, slot, token, day);
+    console.log(own, paid, slot, token, leased, day);
 }
 
 main().catch((error: unknown) => {
