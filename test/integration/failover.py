@@ -23,6 +23,11 @@ should have written earlier. Others take leases, and claim windows. The figures:
     leases           granted
     carried          of these, renewed on a later timeline
     held by two      pairs of leases of one name whose holders relied on them at the same time
+    slots            leases of a slot that were granted
+    slots carried    of these, renewed on a later timeline
+    slots at once    most owners of one name that relied on their slots at the same time
+    slot held by two pairs of leases of one slot whose holders relied on them at the same time
+    beyond max_hold  slots that were renewed when their max_hold was over
     windows          claimed
     run twice        of these, claimed before
     checks           leases that a READ ONLY transaction found unchanged
@@ -40,6 +45,7 @@ which run.
 """
 import collections
 import itertools
+import math
 import os
 import random
 import signal
@@ -346,24 +352,38 @@ def stale(order):
 
 
 class Lease:
-    """What a holder knows of its lease. It relies on it from each answer until the TTL after it
-    asked."""
+    """What a holder knows of its lease, or of its slot. It relies on it from each answer until the
+    TTL after it asked, or until max_hold after it asked first."""
 
-    def __init__(self, name, ttl, token, timeline, asked):
+    def __init__(self, name, ttl, token, timeline, asked, slot=None, max_hold=math.inf):
         self.name, self.ttl, self.token, self.timeline = name, ttl, token, timeline
+        self.slot = slot
         self.spans = []
-        self.is_carried = False
+        self.is_carried, self.is_beyond = False, False
         self.leave = asked + ttl + random.uniform(1, 15)
+        self.last, self.over = asked + max_hold, time.monotonic() + max_hold
         self.extend(asked, timeline)
 
     def extend(self, asked, timeline):
-        self.until = asked + self.ttl
+        self.until = min(asked + self.ttl, self.last)
         self.spans.append((time.monotonic(), self.until))
         self.is_carried |= timeline != self.timeline
+        self.is_beyond |= asked > self.over
 
     def end(self):
         now = time.monotonic()
         self.spans = [(begin, min(end, now)) for begin, end in self.spans]
+
+    def times(self):
+        """The spans, those that overlap made one: it may also have been without an answer for
+        longer than the TTL, and have renewed it after all."""
+        times = []
+        for begin, end in self.spans:
+            if times and begin <= times[-1][1]:
+                times[-1] = (times[-1][0], max(end, times[-1][1]))
+            elif begin < end:
+                times.append((begin, end))
+        return times
 
     def overlaps(self, other):
         return any(max(begin, begin_of_other) < min(end, end_of_other)
@@ -427,6 +447,48 @@ class Leases:
             'carried': sum(lease.is_carried for lease in self.granted),
             'held by two': sum(one.name == other.name and one.overlaps(other)
                                for one, other in itertools.combinations(self.granted, 2)),
+        }
+
+
+def most_at_once(leases):
+    """How many of them were relied on at the same time."""
+    ends = [event for lease in leases for begin, end in lease.times()
+            for event in ((begin, 1), (end, -1))]
+    return max(itertools.accumulate(step for _, step in sorted(ends)), default=0)
+
+
+class LeaseSlots(Leases):
+    """The same with slots, of which each name has three; some are not to be held for long."""
+
+    NAMES = [f'slots {number}' for number in range(2)]
+    SLOTS = 3
+    MAX_HOLDS = (None, 3, 10)
+
+    def take(self, session):
+        name, ttl = random.choice(self.NAMES), random.choice(self.TTLS)
+        max_hold = random.choice(self.MAX_HOLDS)
+        asked = time.monotonic()
+        [[slot, token]] = session.rows(
+            '''SELECT slot, token FROM advisory.try_lease_slot(
+                   %s, %s, %s, make_interval(secs => %s), max_hold => make_interval(secs => %s))''',
+            NAMESPACE, name, self.SLOTS, ttl, max_hold)
+        if token is None or not session.is_replicated():
+            return None
+        grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
+        self.granted.append(Lease(
+            name, ttl, token, session.timeline, asked, slot, max_hold or math.inf))
+        return self.granted[-1]
+
+    def figures(self, session):
+        return {
+            'slots': len(self.granted),
+            'slots carried': sum(lease.is_carried for lease in self.granted),
+            'slots at once': max(most_at_once([lease for lease in self.granted
+                                               if lease.name == name]) for name in self.NAMES),
+            'slot held by two': sum(
+                (one.name, one.slot) == (other.name, other.slot) and one.overlaps(other)
+                for one, other in itertools.combinations(self.granted, 2)),
+            'beyond max_hold': sum(lease.is_beyond for lease in self.granted),
         }
 
 
@@ -560,7 +622,7 @@ class Guarded:
 
 
 # And how many workers for each.
-CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3, Guarded(): 6}
+CHECKS = {Tokens(): 8, Leases(): 9, LeaseSlots(): 9, Windows(): 3, Guarded(): 6}
 
 
 # ---- Workers -------------------------------------------------------------------------------------

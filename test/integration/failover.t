@@ -77,7 +77,7 @@ for my $mode (@modes) {
         cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
     }
     cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had")
-        for qw(leases windows checks guarded);
+        for qw(leases slots windows checks guarded);
     is($of->{'guarded, stale'}, 0,
         "$mode: no lease was checked successfully after a later holder's writes");
     # What was granted can be lost with the rest; then the tokens tell two holders apart.
@@ -85,6 +85,9 @@ for my $mode (@modes) {
         is($of->{lost} // 0, 0, "$mode: none of those acknowledged is lost");
         is($of->{'held by two'}, 0, "$mode: no lease is held by two");
         cmp_ok($of->{carried}, '>', 0, "$mode: and some by the same holder after a failover");
+        cmp_ok($of->{'slots at once'}, '<=', 3, "$mode: no more slots are leased than there are");
+        is($of->{'slot held by two'}, 0, "$mode: and none by two");
+        cmp_ok($of->{'slots carried'}, '>', 0, "$mode: and some by the same holder afterwards");
         is($of->{'run twice'}, 0, "$mode: no window is claimed twice");
         is($of->{'guarded, lost'}, 0, "$mode: no write under a lease is lost");
         is($of->{'used twice'}, 0, "$mode: no timeline is used twice") unless Cluster::is_old();
@@ -94,6 +97,7 @@ for my $mode (@modes) {
             . "$of->{unordered} tokens and @{[$of->{'unordered writes'} // 0]} writes were not in "
             . 'order';
     }
+    is($of->{'beyond max_hold'}, 0, "$mode: none is held for longer than its max_hold");
     is($of->{'unexpected errors'}, 0,
         "$mode: no session saw an error that a failover does not explain");
 }
