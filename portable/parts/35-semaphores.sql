@@ -172,6 +172,77 @@ BEGIN
     RETURN taken;
 END $$;
 
+-- A slot of each of the list, all or none (NULL), in the order of the list.  It tries again until
+-- they are free in time, and in between holds none.  So it is not in turn: others overtake it.
+CREATE OR REPLACE FUNCTION advisory._try_acquire_all(is_xact boolean, namespace text,
+                                                     names text[], slots integer[],
+                                                     timeout interval)
+    RETURNS integer[]
+    LANGUAGE plpgsql COST 1000 AS $$
+DECLARE
+    most integer := _milliseconds(timeout);
+    deadline timestamptz := _deadline(most);
+    bases bigint[];
+    mine bigint[];
+    wanted record;
+    slot integer;
+    keys bigint[];
+    taken integer[];
+BEGIN
+    names := _check_list(namespace, names, 'name');
+    PERFORM _check(slots::text, 'slots');
+    PERFORM _check_slot(s, 'slots') FROM unnest(slots) AS s;
+    IF cardinality(names) <> cardinality(slots) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'the lists of names and of slots must have the same length';
+    ELSIF cardinality(names) > 16 THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'cannot take slots of more than 16 semaphores at once';
+    ELSIF cardinality(names) <> (SELECT count(DISTINCT name) FROM unnest(names) AS name) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'a semaphore must not be in the list twice';
+    END IF;
+
+    bases := ARRAY(SELECT _slot_key(namespace, name, 0) FROM unnest(names) AS name);
+    mine := ARRAY(SELECT key FROM _own, unnest(bases) AS base
+                  WHERE key BETWEEN base + 1 AND base + 16000);
+    LOOP
+        keys := '{}';
+        taken := array_fill(NULL::integer, ARRAY[cardinality(names)]);
+        BEGIN
+            FOR wanted IN
+                SELECT n.base, n.slots, n.place
+                FROM unnest(bases, slots) WITH ORDINALITY AS n (base, slots, place)
+                ORDER BY n.base
+            LOOP
+                slot := (_take_slots(is_xact, wanted.base, wanted.slots, 1))[1];
+                EXIT WHEN slot IS NULL;
+                keys := keys || wanted.base + slot;
+                taken[wanted.place] := slot;
+            END LOOP;
+            IF cardinality(keys) = cardinality(names) THEN
+                RETURN taken;
+            END IF;
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'busy';
+        EXCEPTION WHEN query_canceled OR OTHERS THEN
+            -- The end of this block has released the transaction-level ones.
+            IF NOT is_xact THEN
+                PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key;
+            END IF;
+            IF SQLSTATE <> '55P03' THEN
+                -- A cancel can come when a slot is taken, and keys does not say so yet.
+                PERFORM pg_advisory_unlock(key)
+                FROM _own, unnest(bases) AS base
+                WHERE NOT is_xact AND key BETWEEN base + 1 AND base + 16000 AND key <> ALL (mine);
+                RAISE;
+            END IF;
+        END;
+        EXIT WHEN most = 0 OR clock_timestamp() >= deadline;
+        PERFORM pg_sleep(0.01 + random() * 0.01);
+    END LOOP;
+    RETURN NULL;
+END $$;
+
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
                                              is_for_slots boolean, slots integer, wanted integer)

@@ -1,6 +1,6 @@
 /*
  * core/acquire.cpp
- *		Taking one lock, or slots of a semaphore.
+ *		Taking one lock, or slots of semaphores.
  *
  * The steps are: ask the guard of the lock table; register the name; notice holds that have been
  * lost; obey advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held
@@ -157,11 +157,14 @@ is_refused_as_mine(const LockRequest &request)
 static void
 add_granted(HoldAttempt *attempt)
 {
-	const LockRequest &request = attempt->request;
-	bool		is_to_give = attempt->in_subtransaction && request.scope == Scope::transaction;
+	bool		is_to_give = attempt->in_subtransaction &&
+		attempt->request.scope == Scope::transaction;
 
-	for (int i = 0; is_to_give && i < request.wanted; i++)
-		give_to_portal(request.granted_tag(attempt->slot(i)), request.mode);
+	for (HoldAttempt *each = attempt; is_to_give && each != nullptr; each = each->next)
+	{
+		for (int i = 0; i < each->request.wanted; i++)
+			give_to_portal(each->request.granted_tag(each->slot(i)), each->request.mode);
+	}
 	attempt->routine.add(attempt);
 	log_wait(*attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
@@ -197,8 +200,11 @@ take(HoldAttempt *attempt, Timeout timeout)
 	check_not_parallel_worker();
 	check_standby();
 	CHECK_FOR_INTERRUPTS();
-	check_pool_limit(request.name, &request);
-	attempt->name = name_ask(request.name);
+	for (HoldAttempt *each = attempt; each != nullptr; each = each->next)
+	{
+		check_pool_limit(each->request.name, &each->request);
+		each->name = name_ask(each->request.name);
+	}
 	held_prepare();
 	if (routine.prepare != nullptr)
 		routine.prepare(attempt);
@@ -215,10 +221,12 @@ take(HoldAttempt *attempt, Timeout timeout)
 		add_or_give_up(attempt);
 	else
 	{
-		count_event(attempt->name, attempt->wait_start == 0 ? Event::failed : Event::timed_out);
+		count_event(attempt->lacking->name,
+					attempt->wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(*attempt, "and timed out");
 	}
-	name_end(attempt->name);
+	for (HoldAttempt *each = attempt; each != nullptr; each = each->next)
+		name_end(each->name);
 	return outcome;
 }
 
@@ -235,6 +243,27 @@ lock_take(const LockRequest &request, Timeout timeout, int *slots)
 	HoldAttempt attempt = {{LOCK_ROUTINE, request.name}, request};
 
 	return take(&attempt, timeout);
+}
+
+Outcome
+slots_take_all(const LockRequest *requests, int count, Timeout timeout, int *slots, int *lacking)
+{
+	SlotAttempt *sorted[MAX_QUEUES];
+	Outcome		outcome;
+
+	for (int i = 0; i < count; i++)
+	{
+		sorted[i] = static_cast<SlotAttempt *>(palloc(sizeof(SlotAttempt)));
+		new (sorted[i]) SlotAttempt{{{SLOT_ROUTINE, requests[i].name}, requests[i], &slots[i]}};
+	}
+	std::sort(sorted, sorted + count, [](const SlotAttempt *a, const SlotAttempt *b) {
+		return a->request.name.key.value < b->request.name.key.value;
+	});
+	for (int i = 0; i + 1 < count; i++)
+		sorted[i]->next = sorted[i + 1];
+	outcome = take(sorted[0], timeout);
+	*lacking = static_cast<int>(&sorted[0]->lacking_request() - requests);
+	return outcome;
 }
 
 }								/* namespace advisory */

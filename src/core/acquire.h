@@ -1,6 +1,6 @@
 /*
  * core/acquire.h
- *		Taking one lock, or slots of a semaphore.
+ *		Taking one lock, or slots of semaphores.
  *
  * In every case and every race, true means held, and false or an error means not held (unless the
  * session held it before).
@@ -34,5 +34,13 @@ namespace advisory
  * numbers, in their order.
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slots = nullptr);
+
+/*
+ * The same for one slot of each of several semaphores, from 1 to MAX_QUEUES and all different: all
+ * of them, or none.  Returns their slots in the order of the requests.  If they are not obtained,
+ * *lacking is the place of one that was not free.
+ */
+Outcome		slots_take_all(const LockRequest *requests, int count, Timeout timeout, int *slots,
+						   int *lacking);
 
 }								/* namespace advisory */

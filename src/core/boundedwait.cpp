@@ -48,17 +48,19 @@ wait_and_check(Attempt *attempt)
 void
 give_up_holds(Attempt *attempt)
 {
-	const auto *holds = static_cast<HoldAttempt *>(attempt);
-	const LockRequest &request = holds->request;
-
 	if (!attempt->routine.survived(attempt))
 		return;
-	for (int i = 0; i < request.wanted; i++)
+	for (auto *holds = static_cast<HoldAttempt *>(attempt); holds != nullptr; holds = holds->next)
 	{
-		if (i < holds->added)
-			lock_give_up(request, holds->slot(i));
-		else
-			release_session_lock(request.granted_tag(holds->slot(i)), request.mode);
+		const LockRequest &request = holds->request;
+
+		for (int i = 0; i < request.wanted; i++)
+		{
+			if (i < holds->added)
+				lock_give_up(request, holds->slot(i));
+			else
+				release_session_lock(request.granted_tag(holds->slot(i)), request.mode);
+		}
 	}
 }
 
@@ -156,7 +158,7 @@ log_wait(const Attempt &attempt, const char *end)
 		waited < setting::log_wait * INT64CONST(1000))
 		return;
 
-	what = attempt.routine.describe(attempt, display_lock(attempt.given));
+	what = attempt.routine.describe(attempt, display_lock(attempt.lacking->given));
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
@@ -167,6 +169,7 @@ Outcome
 bounded_wait(Attempt *attempt, Timeout timeout)
 {
 	const WaitRoutine &routine = attempt->routine;
+	const Attempt &lacking = *attempt->lacking;
 	/* Of the two timeouts, which one limits the wait: the caller's, or lock_timeout? */
 	bool		is_callers = !timeout.is_forever() &&
 		(LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
@@ -177,10 +180,10 @@ bounded_wait(Attempt *attempt, Timeout timeout)
 	Outcome		outcome = Outcome::granted;
 
 	attempt->wait_start = GetCurrentTimestamp();
-	count_event(attempt->name, Event::contended);
+	count_event(lacking.name, Event::contended);
 
 	/* To look up the name of a key takes locks, so it is done before a message needs the text. */
-	const LockName &given = attempt->given;
+	const LockName &given = lacking.given;
 	const char *known = given.has_name() ? nullptr : display_lock(given);
 
 	with_error_context([&]() {
@@ -201,7 +204,7 @@ bounded_wait(Attempt *attempt, Timeout timeout)
 			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
 	}
 	attempt->wait_end = GetCurrentTimestamp();
-	if (NameStats *stats = stats_of_name(attempt->name))
+	if (NameStats *stats = stats_of_name(lacking.name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	if (error != nullptr)
 	{

@@ -27,13 +27,19 @@ struct Attempt
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
 	bool		in_subtransaction = false;	/* it waited in one */
+	/* Of several attempts for one request, the first that found something that is not free. */
+	Attempt    *lacking = this;
 };
 
-/* An attempt to get what will be held: a lock, or slots. */
+/*
+ * An attempt to get what will be held: a lock, or slots.  If it is for slots of several semaphores,
+ * all or none, there is an attempt for each, and the first stands for all.
+ */
 struct HoldAttempt : Attempt
 {
 	const LockRequest &request;
 	int		   *slots = nullptr;	/* the caller's array for request.wanted of them */
+	HoldAttempt *next = nullptr;	/* of the same request */
 	volatile int added = 0;		/* of what was granted, to the held locks */
 
 	/* The slot in this place of the array; NO_SLOT for a lock, which takes one place. */
@@ -93,6 +99,7 @@ struct WaitRoutine
 
 /*
  * Wait for what is requested, as long as the timeout and lock_timeout allow, whichever is shorter.
+ * The wait counts, and is shown, as one for the name of attempt->lacking.
  * Returns Outcome::granted, timeout or lock_timeout.  Other sessions see that this one waits.  An
  * error that ends the wait is raised again when nothing is left of the wait.
  */

@@ -204,7 +204,7 @@ end_all_holds() noexcept
 {
 	end_lost_holds(HoldEnd::lost);
 	LockReleaseAll(USER_LOCKMETHOD, true);
-	leave_queue();
+	leave_queues();
 	for (Hold *hold : holds_in(HoldState::session))
 		end_hold(hold, HoldEnd::released, GetCurrentTimestamp());
 	free_ended_slots();

@@ -6,11 +6,12 @@
  * extension, and calls semaphore_slot_ended() when their locks are free.  Here the slot is marked
  * as free in the semaphore state (slotstate.h), and waiters are woken.
  *
- * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
- * session that has freed a slot sets its latch.  Then it claims the slots that are set aside for
- * it, if there are enough, and locks them.  A semaphore with one slot needs no queue: its waiters
- * wait for that slot in the lock manager.  A caller with slots => 1 joins a queue only if it is not
- * empty, because others use the semaphore with more slots: it comes after them.
+ * A session that waits joins the queue in shared memory (slotstate.h), or those of all semaphores
+ * of which it wants a slot, and sleeps until another session that has freed a slot sets its latch.
+ * Then it claims the slots that are set aside for it, if there are enough, and locks them.  A
+ * semaphore with one slot needs no queue: its waiters wait for that slot in the lock manager.  A
+ * caller with slots => 1 joins a queue only if it is not empty, because others use the semaphore
+ * with more slots, or wait for several semaphores: it comes after them.
  *
  * The queue lock
  *
@@ -128,8 +129,6 @@ add_semaphore(Key key)
 	if (known_semaphores == nullptr)
 		known_semaphores = make_hash_table<Key, Semaphore>(
 			"advisory_ext semaphores", MIN_KEPT_SEMAPHORES, TopMemoryContext);
-	if (hash_get_num_entries(known_semaphores) >= sweep_at)
-		forget_unused();
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
 	semaphore->state = nullptr;
 	semaphore->seen = {};
@@ -160,24 +159,16 @@ find_other_slots(Key key, int slots, int *other)
 }
 
 /*
- * Find the semaphore of a request.  Raises a WARNING, once per session and semaphore, if another
- * session uses it at the moment with another number of slots.
+ * Raise a WARNING, once per session and semaphore, if another session uses it at the moment with
+ * another number of slots.
  */
 static void
-open_semaphore(HoldAttempt *attempt)
+check_agreement(Semaphore *semaphore, const LockRequest &request)
 {
-	const LockRequest &request = attempt->request;
 	Key			key = request.name.key;
-	Semaphore  *semaphore = find_semaphore(key);
 	int			pid;
 	int			other;
 
-	if (semaphore == nullptr)
-		semaphore = add_semaphore(key);
-	last_semaphore = semaphore;
-	static_cast<SlotAttempt *>(attempt)->semaphore = semaphore;
-	semaphore->state = attach_slot_state(&semaphore->seen, key, request.slots)
-		? &semaphore->seen : nullptr;
 	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
 		agree_on_slots(semaphore->state, request.slots, false))
 		return;
@@ -198,12 +189,45 @@ open_semaphore(HoldAttempt *attempt)
 					 "others.")));
 }
 
+/* Find the semaphore of each request.  If one has no state, they are used without. */
+static void
+open_semaphores(HoldAttempt *given)
+{
+	auto	   *attempt = static_cast<SlotAttempt *>(given);
+	bool		have_states = true;
+
+	/* Not between two of them, of which no slot may be held. */
+	if (known_semaphores != nullptr && hash_get_num_entries(known_semaphores) >= sweep_at)
+		forget_unused();
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+	{
+		Key			key = each->request.name.key;
+
+		each->semaphore = find_semaphore(key);
+		if (each->semaphore == nullptr)
+			each->semaphore = add_semaphore(key);
+		last_semaphore = each->semaphore;
+		have_states &= attach_slot_state(&each->semaphore->seen, key, each->request.slots);
+	}
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+	{
+		each->semaphore->state = have_states ? &each->semaphore->seen : nullptr;
+		check_agreement(each->semaphore, each->request);
+	}
+}
+
 /* ---- Taking slots ---- */
 
 static LOCKTAG
 tag_of(const SlotAttempt *attempt, int slot) noexcept
 {
 	return slot_tag(MyDatabaseId, attempt->request.name.key, slot);
+}
+
+static LOCKTAG
+queue_of(const SlotAttempt *attempt) noexcept
+{
+	return queue_tag(MyDatabaseId, attempt->request.name.key);
 }
 
 static bool
@@ -220,8 +244,8 @@ add_slot(const SlotAttempt *attempt, int slot)
 	Semaphore  *semaphore = attempt->semaphore;
 	Hold	   *hold;
 
-	if (request.wanted > 1)
-		publish_reserve();
+	/* held_prepare() has made room for one only. */
+	publish_reserve();
 	hold = held_add(tag_of(attempt, slot), Mode::exclusive, request.scope, attempt->name,
 					request.name.by_name(), request.slots);
 	hold->semaphore = semaphore;
@@ -233,8 +257,11 @@ add_slot(const SlotAttempt *attempt, int slot)
 static void
 add_slots(HoldAttempt *attempt)
 {
-	for (; attempt->added < attempt->request.wanted; attempt->added = attempt->added + 1)
-		add_slot(static_cast<SlotAttempt *>(attempt), attempt->slots[attempt->added]);
+	for (HoldAttempt *each = attempt; each != nullptr; each = each->next)
+	{
+		for (; each->added < each->request.wanted; each->added = each->added + 1)
+			add_slot(static_cast<SlotAttempt *>(each), each->slots[each->added]);
+	}
 }
 
 /*
@@ -254,12 +281,12 @@ lock_slot(const SlotAttempt *attempt, int slot)
 }
 
 /*
- * Unlock the chosen slots from this place of the array up to locked, mark all that were claimed as
- * free, and wake the waiters that get them now.  Another session, or this one, has the slot in the
- * place refused.
+ * Unlock the chosen slots of one semaphore from this place of the array up to those that are
+ * locked, mark all that were claimed as free, and wake the waiters that get them now.  Another
+ * session, or this one, has the slot in the place refused.
  */
 static void
-give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, int refused)
+give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
 {
 	const LockRequest &request = attempt->request;
 
@@ -267,7 +294,7 @@ give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, in
 	{
 		LOCKTAG		tag = tag_of(attempt, attempt->slots[i]);
 
-		if (i < locked)
+		if (i < attempt->locked)
 			LockRelease(&tag, lockmode_of(Mode::exclusive), request.scope == Scope::session);
 		if (is_claimed && i == refused)
 			mark_slot(attempt->semaphore->state, attempt->slots[i], SlotMark::unverified);
@@ -279,46 +306,93 @@ give_back(const SlotAttempt *attempt, int first, int locked, bool is_claimed, in
 		wake_waiters(attempt->semaphore->state);
 }
 
+/* Lock the chosen slots.  Returns the attempt of which one is refused, or null. */
+static SlotAttempt *
+lock_slots(SlotAttempt *attempt)
+{
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+		each->locked = 0;
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+	{
+		for (; each->locked < each->request.wanted; each->locked++)
+		{
+			if (!lock_slot(each, each->slots[each->locked]))
+				return each;
+		}
+	}
+	return nullptr;
+}
+
+/* What an attempt, or each of several, wants of the states of the semaphores. */
+static SlotRequests
+requests_of(const SlotAttempt *attempt) noexcept
+{
+	SlotRequests requests;
+
+	requests.count = 0;
+	for (const SlotAttempt *each = attempt; each != nullptr; each = each->following())
+		requests.all[requests.count++] = {each->semaphore->state, each->request.slots,
+			each->request.wanted, each->slots};
+	return requests;
+}
+
 /*
  * Lock the chosen slots, and add them to the held locks: all or none.  False if another session or
  * this one already has one of them.  is_claimed: claim_slots() has chosen them; those that are not
- * taken are marked as free again.  is_queued: the session waits, and is in the queue again before
+ * taken are marked as free again.  is_queued: the session waits, and is in the queues again before
  * that.  May ereport (53200).
  */
 static bool
 take_slots(SlotAttempt *attempt, bool is_claimed, bool is_queued)
 {
-	const LockRequest &request = attempt->request;
-	SemaphoreState *state = attempt->semaphore->state;
-	volatile int locked = 0;
+	SlotAttempt *volatile refused = nullptr;
 
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
 	publish_leaving(true);
 	PG_TRY();
 	{
-		while (locked < request.wanted && lock_slot(attempt, attempt->slots[locked]))
-			locked = locked + 1;
-		if (locked == request.wanted)
+		refused = lock_slots(attempt);
+		if (refused == nullptr)
 			add_slots(attempt);
 	}
 	PG_CATCH();
 	{
-		/* The abort ends transaction-level holds. */
-		for (int i = 0; request.scope == Scope::session && i < attempt->added; i++)
-			lock_give_up(request, attempt->slots[i]);
-		give_back(attempt, attempt->added, locked, is_claimed, -1);
+		for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+		{
+			/* The abort ends transaction-level holds. */
+			for (int i = 0; each->request.scope == Scope::session && i < each->added; i++)
+				lock_give_up(each->request, each->slots[i]);
+			give_back(each, each->added, is_claimed, -1);
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	attempt->has_slots = locked == request.wanted;
+	attempt->has_slots = refused == nullptr;
 	if (attempt->has_slots)
 		return true;
 	/* Nobody behind this session gets what it gives back. */
-	if (is_queued && state != nullptr)
-		join_queue(state, request.slots, request.wanted, true);
-	give_back(attempt, 0, locked, is_claimed, locked);
+	if (is_queued && attempt->semaphore->state != nullptr)
+		join_queues(requests_of(attempt), true);
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+		give_back(each, 0, is_claimed, each == refused ? each->locked : -1);
+	attempt->lacking = refused;
 	publish_leaving(false);
 	return false;
+}
+
+/* Without shared memory: choose slots that nobody has.  False if they are fewer than wanted. */
+static bool
+choose_unlocked(SlotAttempt *attempt)
+{
+	int			count = 0;
+
+	for (int slot = 1; slot <= attempt->request.slots && count < attempt->request.wanted; slot++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!is_held_by_anybody(tag_of(attempt, slot)))
+			attempt->slots[count++] = slot;
+	}
+	return count == attempt->request.wanted;
 }
 
 /*
@@ -328,18 +402,18 @@ take_slots(SlotAttempt *attempt, bool is_claimed, bool is_queued)
 static bool
 choose_slots(SlotAttempt *attempt)
 {
-	const LockRequest &request = attempt->request;
-	int			count = 0;
+	bool		has_state = attempt->semaphore->state != nullptr;
+	int			chosen = has_state ? claim_slots(requests_of(attempt)) : 0;
+	SlotAttempt *each = attempt;
 
-	if (SemaphoreState *state = attempt->semaphore->state)
-		return claim_slots(state, request.slots, request.wanted, attempt->slots);
-	for (int slot = 1; slot <= request.slots && count < request.wanted; slot++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!is_held_by_anybody(tag_of(attempt, slot)))
-			attempt->slots[count++] = slot;
-	}
-	return count == request.wanted;
+	for (; each != nullptr && (has_state ? chosen-- > 0 : choose_unlocked(each));
+		 each = each->following())
+		;
+	if (each == nullptr)
+		return true;
+	attempt->lacking = each;
+	publish_lacking(queue_of(each), each->request.slots, each->name->used());
+	return false;
 }
 
 /*
@@ -385,7 +459,14 @@ take_free_slots(SlotAttempt *attempt, bool is_queued, bool looks_at_all)
 			if (take_slots(attempt, has_state, is_queued))
 				return true;
 		}
-		if (has_looked || !find_unmarked(attempt, !looks_at_all))
+		if (has_looked)
+			return false;
+
+		bool		is_found = false;
+
+		for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+			is_found |= find_unmarked(each, !looks_at_all);
+		if (!is_found)
 			return false;
 	}
 }
@@ -396,7 +477,34 @@ has_no_queue(const SlotAttempt *attempt)
 {
 	SemaphoreState *state = attempt->semaphore->state;
 
-	return attempt->request.slots == 1 && (state == nullptr || most_slots_ahead(state, 1) == 0);
+	return attempt->next == nullptr && attempt->request.slots == 1 &&
+		(state == nullptr || most_slots_ahead(state, 1) == 0);
+}
+
+/* Lock the queues of an attempt.  Returns the attempt whose queue could not be locked, or null. */
+static SlotAttempt *
+lock_queues(SlotAttempt *attempt, LOCKMODE mode, bool at_once)
+{
+	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
+	{
+		LOCKTAG		queue = queue_of(each);
+
+		if (LockAcquire(&queue, mode, false, at_once) == LOCKACQUIRE_NOT_AVAIL)
+			return each;
+	}
+	return nullptr;
+}
+
+/* Unlock them, up to this one. */
+static void
+unlock_queues(SlotAttempt *attempt, LOCKMODE mode, const SlotAttempt *end)
+{
+	for (SlotAttempt *each = attempt; each != end; each = each->following())
+	{
+		LOCKTAG		queue = queue_of(each);
+
+		LockRelease(&queue, mode, false);
+	}
 }
 
 /*
@@ -407,7 +515,7 @@ static bool
 try_slots_now(Attempt *given)
 {
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
-	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
+	SlotAttempt *refused;
 	bool		is_taken;
 
 	attempt->slots[0] = 1;
@@ -415,11 +523,12 @@ try_slots_now(Attempt *given)
 		return take_slots(attempt, false, false);
 	if (attempt->semaphore->state != nullptr)
 		return take_free_slots(attempt, false, false);
-	/* While this session holds the queue lock no session can be waiting. */
-	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-	is_taken = take_free_slots(attempt, false, false);
-	LockRelease(&queue, TRYING_MODE, false);
+	/* While this session holds the queue locks no session can be waiting. */
+	refused = lock_queues(attempt, TRYING_MODE, true);
+	if (refused != nullptr)
+		attempt->lacking = refused;
+	is_taken = refused == nullptr && take_free_slots(attempt, false, false);
+	unlock_queues(attempt, TRYING_MODE, refused);
 	return is_taken;
 }
 
@@ -445,7 +554,7 @@ wait_in_queue(SlotAttempt *attempt, Deadline deadline)
 			look = Deadline(Timeout{is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS});
 		if (check.is_over())
 		{
-			check_slot_deadlock(attempt->request);
+			check_slot_deadlock(attempt->lacking_request());
 			check = Deadline(Timeout{LOOK_AFTER_MS});
 		}
 
@@ -464,14 +573,13 @@ static void
 wait_for_slots(Attempt *given)
 {
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
-	const LockRequest &request = attempt->request;
-	SemaphoreState *state = attempt->semaphore->state;
-	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
+	const LockRequest &request = attempt->lacking_request();
+	bool		has_state = attempt->semaphore->state != nullptr;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
-	publish_wait(is_queued ? queue : request.tag(), request.slots, request.wanted,
-				 attempt->name->used());
+	publish_wait(is_queued ? queue_tag(MyDatabaseId, request.name.key) : request.tag(),
+				 request.slots, request.wanted, attempt->lacking->name->used());
 	if (!is_queued)
 	{
 		attempt->slots[0] = 1;
@@ -481,19 +589,19 @@ wait_for_slots(Attempt *given)
 		add_slots(attempt);
 		return;
 	}
-	if (state != nullptr)
-		join_queue(state, request.slots, request.wanted, false);
-	/* After an error the queue is left by have_slots_survived(). */
+	if (has_state)
+		join_queues(requests_of(attempt), false);
+	/* After an error the queues are left by have_slots_survived(). */
 	sleeping([&]() {
-		if (state == nullptr)
-			LockAcquire(&queue, HEAD_MODE, false, false);
-		LockAcquire(&queue, QUEUED_MODE, false, false);
+		if (!has_state)
+			lock_queues(attempt, HEAD_MODE, false);
+		lock_queues(attempt, QUEUED_MODE, false);
 	});
 	wait_in_queue(attempt, deadline);
-	leave_queue();
-	LockRelease(&queue, QUEUED_MODE, false);
-	if (state == nullptr)
-		LockRelease(&queue, HEAD_MODE, false);
+	leave_queues();
+	unlock_queues(attempt, QUEUED_MODE, nullptr);
+	if (!has_state)
+		unlock_queues(attempt, HEAD_MODE, nullptr);
 }
 
 /*
@@ -505,7 +613,7 @@ have_slots_survived(Attempt *given)
 {
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
 
-	leave_queue();
+	leave_queues();
 	if (attempt->request.scope == Scope::transaction)
 		return false;
 	attempt->has_slots |= attempt->awaits_lock && is_mine(attempt, 1);
@@ -522,7 +630,7 @@ describe_slots(const Attempt &given, const char *name)
 
 const WaitRoutine SLOT_ROUTINE = {
 	try_slots_now, wait_for_slots, have_slots_survived, give_up_holds, describe_slots,
-	open_semaphore, nullptr, add_slots, nullptr};
+	open_semaphores, nullptr, add_slots, nullptr};
 
 /* ---- What this session has ---- */
 

@@ -29,8 +29,18 @@ struct Semaphore
 struct SlotAttempt : HoldAttempt
 {
 	Semaphore  *semaphore = nullptr;
+	int			locked = 0;		/* of the chosen slots */
 	bool		awaits_lock = false;	/* it waits in the lock manager, for the only slot */
-	bool		has_slots = false;	/* they are locked */
+	bool		has_slots = false;	/* they are locked; those of all attempts for one request */
+
+	SlotAttempt *following() const noexcept
+	{
+		return static_cast<SlotAttempt *>(next);
+	}
+	const LockRequest &lacking_request() const noexcept
+	{
+		return static_cast<SlotAttempt *>(lacking)->request;
+	}
 };
 
 extern const WaitRoutine SLOT_ROUTINE;
@@ -48,10 +58,11 @@ bool		semaphore_has_slot(Key key);
 
 /*
  * Call this repeatedly while this session is in the queue of a semaphore of this database and waits
- * for what it requests.  Raises 40P01, with a DETAIL that names the cycle, if the session can
- * never go on, as far as locks decide it, and is part of a cycle.  If there are several such
- * sessions, only one of them gives up, provided that it can tell the others through shared memory.
- * Usually reads only a few locks.  May ereport (out of memory, cancellation).
+ * for what it requests; of several requests, one that it lacks.  Raises 40P01, with a DETAIL that
+ * names the cycle, if the session can never go on, as far as locks decide it, and is part of a
+ * cycle.  If there are several such sessions, only one of them gives up, provided that it can tell
+ * the others through shared memory.  Usually reads only a few locks.  May ereport (out of memory,
+ * cancellation).
  */
 void		check_slot_deadlock(const LockRequest &request);
 

@@ -15,6 +15,12 @@
  * several and is dead, all slots that this one can use stay set aside for it, so that only slots
  * beyond them count.
  *
+ * A session that wants a slot of each of several semaphores is live if it is live in each of their
+ * queues.  If it is dead, one slot stays set aside for it in each.  So a waiter behind such ones is
+ * live if as many as it wants and they are, of the slots that it can use and of them, are live.
+ * Only the first of them are followed, as many as it can use slots: those that are live leave the
+ * queue, so a later search finds those that are dead among the first.
+ *
  * The search begins with this session and reads only the locks that it waits for, directly or
  * through other sessions.  It reads the holders of slots up to the first that waits for nothing,
  * and follows the others only if there is none.  So most searches read one or two slots.
@@ -66,6 +72,7 @@ struct Node
 {
 	LockEntry	wait;			/* only tag, slots, wanted, tries, lockmode and wait_start count */
 	int			beyond;			/* of a semaphore: only the slots after this one */
+	List	   *ahead;			/* (Node *) sessions that count as slots of it */
 	int			pid;			/* of a session, else 0 */
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
@@ -191,6 +198,15 @@ private:
 		return add_node(node);
 	}
 
+	Node	   *node_of_process(int proc_number)
+	{
+		LockEntry	entry = {};
+
+		entry.leader_number = proc_number;
+		entry.pid = entry.leader_pid = GetPGProcByNumber(proc_number)->pid;
+		return node_of_session(entry);
+	}
+
 	/*
 	 * The node of the lock or the slots that a session waits for; a lock is read once for all that
 	 * wait for it.
@@ -275,9 +291,39 @@ private:
 		if (node->pid == 0)
 			read_holders(node);
 		else if (node->wait.slots > 0)
-			read_queue_blockers(node);
+			read_all_queues(node);
 		else
 			read_lock_blockers(node);
+	}
+
+	void		read_all_queues(Node *session)
+	{
+		LockEntry	wait = session->wait;
+
+		for (int i = 0; i < MAX_QUEUES; i++)
+		{
+			if (read_queue_of(session->proc_number, i, &wait.tag, &wait.slots))
+				read_queue_blockers(session, wait);
+		}
+		if (session->blockers == NIL)
+			read_queue_blockers(session, session->wait);
+	}
+
+	/* The slots that a session waits for, and those ahead of it that want one of several, too. */
+	Node	   *slots_behind(const LockEntry &wait, int proc_number)
+	{
+		auto	   *numbers = static_cast<int *>(palloc(sizeof(int) * wait.slots));
+		int			count = read_waiters_for_several(wait.tag, proc_number, wait.slots, numbers);
+		Node	   *slots;
+
+		if (count == 0)
+			return target_of(wait);
+		slots = node_of(wait.wanted + count, NIL);
+		slots->wait.tag = wait.tag;
+		slots->wait.slots = wait.slots;
+		for (int i = 0; i < count; i++)
+			slots->ahead = lappend(slots->ahead, node_of_process(numbers[i]));
+		return slots;
 	}
 
 	/*
@@ -286,22 +332,17 @@ private:
 	 * None is followed if even the largest could get its slots among those that all can use: then
 	 * all of them are live.
 	 */
-	void		read_queue_blockers(Node *session)
+	void		read_queue_blockers(Node *session, const LockEntry &wait)
 	{
-		const LockEntry &wait = session->wait;
 		LargeWaiters ahead = read_large_waiters(wait.tag, session->proc_number);
 		List	   *all = NIL;
 		LockEntry	hardest = wait;
 
-		session->blockers = list_make1(target_of(wait));
+		session->blockers = lappend(session->blockers, slots_behind(wait, session->proc_number));
 		for (int i = 0; i < ahead.count; i++)
 		{
-			LockEntry	entry = {};
-			Node	   *waiter;
+			Node	   *waiter = node_of_process(ahead.proc_numbers[i]);
 
-			entry.leader_number = ahead.proc_numbers[i];
-			entry.pid = entry.leader_pid = GetPGProcByNumber(entry.leader_number)->pid;
-			waiter = node_of_session(entry);
 			if (ahead.slots[i] < wait.slots)
 				waiter = node_of(1, list_make2(waiter, target_of(wait, ahead.slots[i])));
 			all = lappend(all, waiter);
@@ -332,6 +373,7 @@ private:
 			missing -= blocker->is_live;
 			semaphore->blockers = lappend(semaphore->blockers, blocker);
 		}
+		semaphore->blockers = list_concat(semaphore->blockers, semaphore->ahead);
 	}
 
 	/*

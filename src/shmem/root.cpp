@@ -93,6 +93,7 @@ make_root(void *place)
 	pg_atomic_init_u32(&made->unused_semaphores, 0);
 	pg_atomic_init_u32(&made->semaphore_bytes, 0);
 	pg_atomic_init_u32(&made->unknown_slots, 0);
+	pg_atomic_init_u64(&made->next_ticket, 0);
 	LWLockInitialize(&made->deadlock, made->slots_tranche);
 }
 

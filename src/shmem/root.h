@@ -51,6 +51,7 @@ struct SharedRoot
 	pg_atomic_uint32 unused_semaphores; /* those of them without attached sessions */
 	pg_atomic_uint32 semaphore_bytes;	/* what all states take */
 	pg_atomic_uint32 unknown_slots; /* SemaphoreStates with unknown slots */
+	pg_atomic_uint64 next_ticket;	/* of a waiter, for all queues of semaphores */
 	LWLock		deadlock;		/* held while a session looks for a deadlock over slots */
 };
 

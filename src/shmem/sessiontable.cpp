@@ -389,6 +389,18 @@ publish_wait(const LOCKTAG &tag, int slots, int wanted, const UsedName &used)
 }
 
 void
+publish_lacking(const LOCKTAG &queue, int slots, const UsedName &used) noexcept
+{
+	if (my_waiter == nullptr || same_tag(my_waiter->wait.tag, queue))
+		return;
+	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
+	my_waiter->wait.tag = queue;
+	my_waiter->wait.slots = slots;
+	my_waiter->wait.used = used;
+	LWLockRelease(&my_waiter->lock);
+}
+
+void
 publish_leaving(bool is_leaving) noexcept
 {
 	if (my_waiter == nullptr)

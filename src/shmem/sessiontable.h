@@ -13,8 +13,8 @@
  * time, so that the process does not wait long.  A process reads its own part without the lock.
  * It also adds a hold at the end of the list without the lock, and writes the hold before
  * hold_count.  And it changes the scope of a hold without the lock, since readers see either the
- * old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
- * how it is protected.
+ * old or the new value, like is_leaving of its wait.  The links belong to slotstate.cpp, which says
+ * how they are protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -32,6 +32,9 @@ constexpr int NO_PLACE = -1;
 
 constexpr int SESSION_READ_HOLDS = 256;
 constexpr int SESSION_ACQUIRERS = 8;
+
+/* A session stands in the queues of at most this many semaphores at once. */
+constexpr int MAX_QUEUES = 16;
 
 /* One lock or slot that a session holds, in one mode. */
 struct PublishedHold
@@ -66,7 +69,8 @@ struct Acquirer
 struct PublishedWait
 {
 	int			pid;
-	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
+	/* Of a semaphore its queue, or its only slot; of several the first that it lacks. */
+	LOCKTAG		tag;
 	int			slots;			/* of the semaphore; 0: a lock */
 	int			wanted;			/* slots that it waits for */
 	uint32		tries;			/* that have failed after is_leaving */
@@ -76,17 +80,22 @@ struct PublishedWait
 	bool		is_leaving;
 };
 
-/* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
+/*
+ * A process in the queue of a semaphore; the lock of that semaphore's state protects it.  A link's
+ * number is MAX_QUEUES times the process number, and its place in the array.
+ */
 struct QueueLink
 {
-	int			next;			/* process number, or NO_PROCESS */
+	int			next;			/* number of a link, or NO_LINK */
 	/* It waits for as many as wanted of this many slots; 0 while it is not in a queue. */
 	int			slots;
 	int			wanted;
-	uint64		position;
+	uint64		ticket;			/* the same in all queues of the process */
+	LOCKTAG		queue;
+	bool		is_one_of_several;	/* the process is in other queues, too */
 };
 
-constexpr int NO_PROCESS = -1;
+constexpr int NO_LINK = -1;
 
 struct SharedSession
 {
@@ -102,7 +111,7 @@ struct SharedSession
 	/* The last one stands for those that found no place. */
 	Acquirer	acquirers[SESSION_ACQUIRERS + 1];
 	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
-	QueueLink	link;
+	QueueLink	links[MAX_QUEUES];
 };
 
 /* How many processes the server has places for, without prepared transactions (proc_count()). */
@@ -208,6 +217,9 @@ private:
  * used: its name or label.  Does nothing without shared memory.  May ereport for a cancel.
  */
 void		publish_wait(const LOCKTAG &tag, int slots, int wanted, const UsedName &used);
+
+/* With a published wait for slots of several semaphores: change the one that the session lacks. */
+void		publish_lacking(const LOCKTAG &queue, int slots, const UsedName &used) noexcept;
 
 /* Remove the published wait.  Does nothing if there is none. */
 void		withdraw_wait() noexcept;

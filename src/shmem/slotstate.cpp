@@ -12,12 +12,12 @@
  *
  * The queue
  *
- * A waiting process has a link in its place of the session table (sessiontable.h).  A state's
- * waiters are linked, in the order of their positions, by process number.  The state's lock
- * protects the links: it is held exclusively to join, to leave, and to claim a slot if there are
- * waiters, and shared to read.  Without the lock a session only checks whether there is a first
- * waiter.  A waiter that claims a slot leaves the queue immediately, so that no slot is set aside
- * for it any more.  If it cannot lock the slot it joins again, in its previous position.
+ * A waiting process has a link in its place of the session table (sessiontable.h), or one for each
+ * of several semaphores.  A state's waiters are linked, in the order of their tickets.  The state's
+ * lock protects the links: it is held exclusively to join, to leave, and to claim a slot if there
+ * are waiters, and shared to read.  Without the lock a session only checks whether there is a first
+ * waiter.  A waiter that claims its slots leaves the queues immediately, so that no slot is set
+ * aside for it any more.  If it cannot lock one of them it joins again, with the same ticket.
  *
  * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in
  * order, the highest free slots that it can use are set aside, as many as it wants.  Every waiter
@@ -27,6 +27,12 @@
  * claim_slots() claims the lowest free slots that are not set aside for the waiters ahead of this
  * session.  Change both together.  A session that claims several slots holds the state's lock, so
  * that two of them never take a part each.
+ *
+ * A session that wants a slot of each of several semaphores stands in all their queues with one
+ * ticket, which is drawn from one counter for all queues.  So of two waiters the same one is ahead
+ * wherever both stand, and the one with the lowest ticket of all is ahead everywhere: what it wants
+ * is set aside for it as it comes free, and nobody is served instead.  It claims with the locks of
+ * all its states held, which are taken in the order of the keys.
  *
  * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.  A
  * session that frees a slot first clears its bit and then looks for a first waiter.  On both sides
@@ -39,7 +45,6 @@
 #include "base/stoppoint.h"
 #include "server/latch.h"
 #include "shmem/root.h"
-#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -68,12 +73,11 @@ struct SharedState
 	SharedKey	key;			/* hash key */
 	pg_atomic_uint32 attached;	/* sessions */
 	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
-	/* Protects what follows up to next_position, and the links of the waiters. */
+	/* Protects what follows up to most_wanted, and the links of the waiters. */
 	LWLock		lock;
-	int			first;			/* waiter: its process number, or NO_PROCESS */
+	int			first;			/* waiter: the number of its link, or NO_LINK */
 	/* The largest number of slots that a waiter has given since the queue was empty. */
 	int			most_wanted;
-	uint64		next_position;
 	/* The lock of the entry protects these two. */
 	volatile int block_count;
 	dsa_pointer blocks[SLOT_BLOCKS];	/* the first is not used */
@@ -90,8 +94,9 @@ struct FreeSlots
 
 static dshash_table *semaphores = nullptr;
 
-/* What this session waits for; it is not in the queue while it tries to lock a claimed slot. */
-static SemaphoreState *my_queue = nullptr;
+/* What this session waits for; it is not in the queues while it tries to lock claimed slots. */
+static SemaphoreState *my_queues[MAX_QUEUES];
+static int	my_queue_count = 0;
 
 /* ---- Attaching ---- */
 
@@ -207,9 +212,8 @@ clear_state(SemaphoreState *state) noexcept
 
 	pg_atomic_init_u32(&shared->agreed, 0);
 	LWLockInitialize(&shared->lock, attached_root->slots_tranche);
-	shared->first = NO_PROCESS;
+	shared->first = NO_LINK;
 	shared->most_wanted = 0;
-	shared->next_position = 0;
 	for (int slot = 1; slot <= state->slots; slot += SLOTS_PER_WORD)
 	{
 		pg_atomic_init_u64(&word_of(state, slot)->taken, 0);
@@ -382,66 +386,84 @@ mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 /* ---- The queue ---- */
 
 static QueueLink *
-queue_link(int proc_number) noexcept
+queue_link(int number) noexcept
 {
-	return &all_sessions()[proc_number].link;
+	return &all_sessions()[number / MAX_QUEUES].links[number % MAX_QUEUES];
+}
+
+static int
+process_of(int link) noexcept
+{
+	return link / MAX_QUEUES;
+}
+
+/* The number of this session's link in the queue of the semaphore in this place of its request. */
+static int
+my_link(int place) noexcept
+{
+	return my_process_number() * MAX_QUEUES + place;
 }
 
 void
-join_queue(SemaphoreState *state, int slots, int wanted, bool again)
+join_queues(const SlotRequests &requests, bool again)
 {
-	int			me = my_process_number();
-	QueueLink  *link = queue_link(me);
-	SharedState *shared = state->shared;
-	int		   *place = &shared->first;
+	uint64		ticket = again ? queue_link(my_link(0))->ticket
+		: pg_atomic_fetch_add_u64(&attached_root->next_ticket, 1);
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	if (!again)
-		link->position = shared->next_position++;
-	while (*place != NO_PROCESS && queue_link(*place)->position < link->position)
-		place = &queue_link(*place)->next;
-	link->slots = slots;
-	link->wanted = wanted;
-	link->next = *place;
-	*place = me;
-	shared->most_wanted = Max(shared->most_wanted, slots);
-	my_queue = state;
-	LWLockRelease(&shared->lock);
+	for (int i = 0; i < requests.count; i++)
+	{
+		const SlotRequest &request = requests.all[i];
+		SharedState *shared = request.state->shared;
+		int		   *place = &shared->first;
+
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		while (*place != NO_LINK && queue_link(*place)->ticket < ticket)
+			place = &queue_link(*place)->next;
+		*queue_link(my_link(i)) = QueueLink{*place, request.slots, request.wanted, ticket,
+			queue_tag(shared->key.database, shared->key.key), requests.count > 1};
+		*place = my_link(i);
+		shared->most_wanted = Max(shared->most_wanted, request.slots);
+		my_queues[i] = request.state;
+		my_queue_count = i + 1;
+		LWLockRelease(&shared->lock);
+	}
 	/* This session reads the bits next. */
 	pg_memory_barrier();
 }
 
-/* Remove this session from the queue, which it must be in.  The state's lock must be held. */
+/* Remove this session from a queue, which it must be in.  The state's lock must be held. */
 static void
-unlink_me(SharedState *shared) noexcept
+unlink_me(SharedState *shared, int me) noexcept
 {
-	int			me = my_process_number();
 	int		   *place = &shared->first;
 
 	while (*place != me)
 		place = &queue_link(*place)->next;
 	*place = queue_link(me)->next;
 	queue_link(me)->slots = 0;
-	if (shared->first == NO_PROCESS)
+	if (shared->first == NO_LINK)
 		shared->most_wanted = 0;
 }
 
 void
-leave_queue() noexcept
+leave_queues() noexcept
 {
-	SemaphoreState *state = my_queue;
+	int			count = my_queue_count;
 
-	if (state == nullptr)
-		return;
-	my_queue = nullptr;
-	if (queue_link(my_process_number())->slots > 0)
+	my_queue_count = 0;
+	for (int i = 0; i < count; i++)
 	{
-		LWLockAcquire(&state->shared->lock, LW_EXCLUSIVE);
-		unlink_me(state->shared);
-		LWLockRelease(&state->shared->lock);
+		SharedState *shared = my_queues[i]->shared;
+
+		if (queue_link(my_link(i))->slots == 0)
+			continue;
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		unlink_me(shared, my_link(i));
+		LWLockRelease(&shared->lock);
 	}
-	/* If this session gives up, another one can get the slot that was set aside for it. */
-	wake_waiters(state);
+	/* If this session gives up, others can get the slots that were set aside for it. */
+	for (int i = 0; i < count; i++)
+		wake_waiters(my_queues[i]);
 }
 
 /* Remove the slots that are set aside for a waiter.  Are they as many as it wants? */
@@ -472,38 +494,32 @@ claim_lowest_slot(SemaphoreState *state, int slots) noexcept
 	return NO_SLOT;
 }
 
-bool
-claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
+/*
+ * Claim what is wanted of one semaphore, the one in this place of the request, or nothing.  The
+ * state's lock must be held exclusively.
+ */
+static bool
+claim_with_lock(const SlotRequest &request, int place) noexcept
 {
+	SemaphoreState *state = request.state;
 	SharedState *shared = state->shared;
-	int			me = my_process_number();
+	int			me = my_link(place);
+	int			wanted = request.wanted;
+	int		   *claimed = request.claimed;
 	int			count;
-	FreeSlots	free;
 
-	if (wanted == 1 && shared->first == NO_PROCESS)
-	{
-		claimed[0] = claim_lowest_slot(state, slots);
-		return claimed[0] != NO_SLOT;
-	}
-
-	/*
-	 * Usually no slot is free: then do not wait for those who look for one, too.  A waiter does,
-	 * because what they give back with the lock held wakes nobody.
-	 */
-	if (my_queue != state && read_free_slots(state, slots).count < wanted)
-		return false;
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	STOP_POINT("slots are locked");
 	do
 	{
 		/* What this session does not see is no reason to give it a slot that it sees. */
-		free = read_free_slots(state, Min(Max(slots, shared->most_wanted), state->slots));
-		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0;
+		FreeSlots	free =
+			read_free_slots(state, Min(Max(request.slots, shared->most_wanted), state->slots));
+
+		for (int i = shared->first; i != NO_LINK && i != me && free.count > 0;
 			 i = queue_link(i)->next)
 			set_aside(&free, queue_link(i));
 		count = 0;
-		if (remove_free_slots(&free, slots, wanted, claimed) < wanted)
-			break;
+		if (remove_free_slots(&free, request.slots, wanted, claimed) < wanted)
+			return false;
 		while (count < wanted &&
 			   (pg_atomic_fetch_or_u64(&word_of(state, claimed[count])->taken,
 									   bit_of(claimed[count])) & bit_of(claimed[count])) == 0)
@@ -512,10 +528,46 @@ claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed)
 			mark_slot(state, claimed[i], SlotMark::free);
 		/* A session without the lock was faster, but there may be another slot now. */
 	} while (count < wanted);
-	if (count == wanted && my_queue == state)
-		unlink_me(shared);
-	LWLockRelease(&shared->lock);
-	return count == wanted;
+	return true;
+}
+
+int
+claim_slots(const SlotRequests &requests)
+{
+	const SlotRequest *all = requests.all;
+	bool		is_waiter = my_queue_count > 0;
+	int			claimed = 0;
+
+	if (requests.count == 1 && all->wanted == 1 && all->state->shared->first == NO_LINK)
+	{
+		all->claimed[0] = claim_lowest_slot(all->state, all->slots);
+		return all->claimed[0] != NO_SLOT;
+	}
+
+	/*
+	 * Usually no slot is free: then do not wait for those who look for one, too.  A waiter does,
+	 * because what they give back with the lock held wakes nobody.
+	 */
+	for (int i = 0; i < requests.count && !is_waiter; i++)
+	{
+		if (read_free_slots(all[i].state, all[i].slots).count < all[i].wanted)
+			return i;
+	}
+	for (int i = 0; i < requests.count; i++)
+		LWLockAcquire(&all[i].state->shared->lock, LW_EXCLUSIVE);
+	STOP_POINT("slots are locked");
+	while (claimed < requests.count && claim_with_lock(all[claimed], claimed))
+		claimed++;
+	for (int i = 0; i < requests.count && is_waiter && claimed == requests.count; i++)
+		unlink_me(all[i].state->shared, my_link(i));
+	for (int i = 0; i < claimed && claimed < requests.count; i++)
+	{
+		for (int j = 0; j < all[i].wanted; j++)
+			mark_slot(all[i].state, all[i].claimed[j], SlotMark::free);
+	}
+	for (int i = 0; i < requests.count; i++)
+		LWLockRelease(&all[i].state->shared->lock);
+	return claimed;
 }
 
 int
@@ -525,55 +577,91 @@ most_slots_ahead(SemaphoreState *state, int enough)
 	int			me = my_process_number();
 	int			most = 0;
 
-	if (shared->first == NO_PROCESS)
+	if (shared->first == NO_LINK)
 		return most;
 	LWLockAcquire(&shared->lock, LW_SHARED);
-	for (int i = shared->first; i != NO_PROCESS && i != me && most < enough;
+	for (int i = shared->first; i != NO_LINK && process_of(i) != me && most < enough;
 		 i = queue_link(i)->next)
 		most = Max(most, queue_link(i)->slots);
 	LWLockRelease(&shared->lock);
 	return most;
 }
 
-LargeWaiters
-read_large_waiters(const LOCKTAG &queue, int proc_number)
+/*
+ * Call visit(link, process) for the waiters ahead of this process in the queue of this tag.
+ * Returns whether the process waits there.
+ */
+template <typename Visit>
+static bool
+visit_queue(const LOCKTAG &queue, int proc_number, Visit visit)
 {
 	DecodedTag	tag = decode_tag(queue);
 	SharedKey	wanted = {tag.key, tag.database};
-	LargeWaiters ahead = {0, MAX_SLOTS, 0};
 	SharedState *shared = semaphores == nullptr ? nullptr :
 		static_cast<SharedState *>(dshash_find(semaphores, &wanted, false));
-	int			i = NO_PROCESS;
+	int			i = NO_LINK;
 
 	if (shared == nullptr)
-		return ahead;
+		return false;
 	/* Without a session that is attached there is no lock yet. */
 	if (pg_atomic_read_u32(&shared->attached) > 0)
 	{
 		LWLockAcquire(&shared->lock, LW_SHARED);
-		for (i = shared->first; i != NO_PROCESS && i != proc_number; i = queue_link(i)->next)
-		{
-			QueueLink	link = *queue_link(i);
-			int			place = 0;
-
-			if (link.wanted <= 1)
-				continue;
-			ahead.least_slots = Min(ahead.least_slots, link.slots);
-			ahead.most_wanted = Max(ahead.most_wanted, link.wanted);
-			while (place < ahead.count && ahead.slots[place] != link.slots)
-				place++;
-			if (place == LargeWaiters::MOST)
-				continue;
-			ahead.proc_numbers[place] = i;
-			ahead.slots[place] = link.slots;
-			ahead.count = Max(ahead.count, place + 1);
-		}
+		for (i = shared->first; i != NO_LINK && process_of(i) != proc_number;
+			 i = queue_link(i)->next)
+			visit(*queue_link(i), process_of(i));
 		LWLockRelease(&shared->lock);
 	}
 	dshash_release_lock(semaphores, shared);
-	if (i == NO_PROCESS)
-		ahead.count = 0;			/* it does not wait any more */
+	return i != NO_LINK;
+}
+
+LargeWaiters
+read_large_waiters(const LOCKTAG &queue, int proc_number)
+{
+	LargeWaiters ahead = {0, MAX_SLOTS, 0};
+
+	if (!visit_queue(queue, proc_number, [&ahead](const QueueLink &link, int process) {
+		int			place = 0;
+
+		if (link.wanted <= 1)
+			return;
+		ahead.least_slots = Min(ahead.least_slots, link.slots);
+		ahead.most_wanted = Max(ahead.most_wanted, link.wanted);
+		while (place < ahead.count && ahead.slots[place] != link.slots)
+			place++;
+		if (place == LargeWaiters::MOST)
+			return;
+		ahead.proc_numbers[place] = process;
+		ahead.slots[place] = link.slots;
+		ahead.count = Max(ahead.count, place + 1);
+	}))
+		ahead.count = 0;		/* it does not wait any more */
 	return ahead;
+}
+
+int
+read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots, int *proc_numbers)
+{
+	int			count = 0;
+	bool		is_found = visit_queue(queue, proc_number, [&](const QueueLink &link, int process) {
+		if (link.is_one_of_several && link.slots <= slots && count < slots)
+			proc_numbers[count++] = process;
+	});
+
+	return is_found ? count : 0;
+}
+
+bool
+read_queue_of(int proc_number, int place, LOCKTAG *queue, int *slots)
+{
+	SharedSession *sessions = all_sessions();
+
+	if (sessions == nullptr || sessions[proc_number].links[place].slots == 0)
+		return false;
+	*queue = sessions[proc_number].links[place].queue;
+	*slots = sessions[proc_number].links[place].slots;
+	return true;
 }
 
 void
@@ -581,7 +669,7 @@ wake_waiters(SemaphoreState *state) noexcept
 {
 	/* The bits were written before. */
 	pg_memory_barrier();
-	if (state->shared == nullptr || state->shared->first == NO_PROCESS)
+	if (state->shared == nullptr || state->shared->first == NO_LINK)
 		return;
 	LWLockAcquire(&state->shared->lock, LW_SHARED);
 
@@ -592,10 +680,10 @@ wake_waiters(SemaphoreState *state) noexcept
 	 */
 	FreeSlots	free = read_free_slots(state, state->shared->most_wanted);
 
-	for (int i = state->shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
+	for (int i = state->shared->first; i != NO_LINK && free.count > 0; i = queue_link(i)->next)
 	{
 		if (set_aside(&free, queue_link(i)))
-			wake(i);
+			wake(process_of(i));
 	}
 	LWLockRelease(&state->shared->lock);
 }

@@ -22,7 +22,7 @@
  */
 #pragma once
 
-#include "base/locktag.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -66,13 +66,33 @@ void		detach_slot_state(SemaphoreState *state) noexcept;
  */
 void		sweep_slot_states();
 
+/* As many slots as are wanted, of those of one semaphore from 1 to slots. */
+struct SlotRequest
+{
+	SemaphoreState *state;
+	int			slots;
+	int			wanted;
+	int		   *claimed;		/* returns their numbers */
+};
+
 /*
- * Mark the lowest free slots, from 1 to slots, as taken, and return their numbers in claimed, in
- * their order: all that are wanted, or none, and then return false.  Slots that are set aside for
- * the sessions ahead in the queue do not count as free.  A session that is not in the queue comes
- * after all that are.  A session that is in the queue leaves it.
+ * The semaphores of one request, of which it gets all that it wants or nothing.  They are in the
+ * order of their keys, because their states are locked in this order.
  */
-bool		claim_slots(SemaphoreState *state, int slots, int wanted, int *claimed);
+struct SlotRequests
+{
+	int			count;			/* at most MAX_QUEUES */
+	SlotRequest all[MAX_QUEUES];
+};
+
+/*
+ * Mark the lowest free slots of each semaphore as taken, and return their numbers in claimed, in
+ * their order: all that are wanted, or none.  Returns the place of the first semaphore that lacks
+ * some, or the count if all are claimed.  Slots that are set aside for the sessions ahead in a
+ * queue do not count as free.  A session that is not in the queues comes after all that are.  A
+ * session that is in the queues leaves them.
+ */
+int			claim_slots(const SlotRequests &requests);
 
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
@@ -81,17 +101,17 @@ int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for as many as wanted of this many slots.  again: this
- * session could not lock a slot that it claimed, so it gets its previous position back.  A session
- * is in one queue at a time.
+ * Join the queues of all these semaphores, with one ticket, and so behind all that are in one of
+ * them.  again: this session could not lock a slot that it claimed, so it keeps its ticket.  It
+ * must not wait for something else.
  */
-void		join_queue(SemaphoreState *state, int slots, int wanted, bool again);
+void		join_queues(const SlotRequests &requests, bool again);
 
 /*
- * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
+ * Leave the queues at the end of the wait, and wake the sessions that can be served now.  Does
  * nothing if this session does not wait.
  */
-void		leave_queue() noexcept;
+void		leave_queues() noexcept;
 
 /*
  * The largest number of slots among all waiters, or among the waiters ahead of this session if
@@ -123,6 +143,20 @@ struct LargeWaiters
  * session has not attached.
  */
 LargeWaiters read_large_waiters(const LOCKTAG &queue, int proc_number);
+
+/*
+ * Those ahead of this process in the queue of this tag that want a slot of other semaphores, too,
+ * and gave at most this many slots.  Fills in the process numbers of the first, at most this many,
+ * and returns how many they are.
+ */
+int			read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots,
+									 int *proc_numbers);
+
+/*
+ * The queue in this place of those that a process is in, and the number of slots that it gave
+ * there.  False if there is none.  Takes no lock: check afterwards that it is in the same wait.
+ */
+bool		read_queue_of(int proc_number, int place, LOCKTAG *queue, int *slots);
 
 /* After slots were marked as free: wake as many waiters, in order, as can be served. */
 void		wake_waiters(SemaphoreState *state) noexcept;

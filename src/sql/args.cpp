@@ -103,7 +103,7 @@ raise_null_element(const char *what, int i)
 }
 
 List *
-slots_argument(FunctionCallInfo fcinfo, int arg)
+slots_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	Datum	   *elements;
 	bool	   *nulls;
@@ -116,8 +116,8 @@ slots_argument(FunctionCallInfo fcinfo, int arg)
 	for (int i = 0; i < count; i++)
 	{
 		if (nulls[i])
-			raise_null_element("slot", i);
-		slots = lappend_int(slots, check_slot_number(DatumGetInt32(elements[i]), "slot"));
+			raise_null_element(what, i);
+		slots = lappend_int(slots, check_slot_number(DatumGetInt32(elements[i]), what));
 	}
 	return slots;
 }

@@ -86,8 +86,8 @@ int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what,
 /* A slot, or a number of slots. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
-/* The slots (int) of an integer[] without nulls. */
-List	   *slots_argument(FunctionCallInfo fcinfo, int arg);
+/* The slots, or numbers of slots, (int) of an integer[] without nulls; what is one in messages. */
+List	   *slots_argument(FunctionCallInfo fcinfo, int arg, const char *what = "slot");
 
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);

@@ -13,6 +13,7 @@
 #include "server/locallock.h"
 #include "base/errors.h"
 #include "base/sqlfunction.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -99,6 +100,57 @@ lock_all(FunctionCallInfo fcinfo)
 		raise_not_available(LockRequest{names.locks[last], Mode::exclusive, scope}, outcome,
 							timeout);
 	PG_RETURN_BOOL(outcome == Outcome::granted);
+}
+
+/* A request for one of this many slots of each semaphore; palloc'd. */
+static LockRequest *
+slot_requests(const LockNames &names, const List *slots, Scope scope)
+{
+	auto	   *requests =
+		static_cast<LockRequest *>(palloc(sizeof(LockRequest) * (names.count + 1)));
+
+	if (list_length(slots) != names.count)
+		raise_invalid("the lists of names and of slots must have the same length");
+	if (names.count > MAX_QUEUES)
+		raise_invalid(psprintf("cannot take slots of more than %d semaphores at once", MAX_QUEUES));
+	for (int i = 0; i < names.count; i++)
+	{
+		requests[i] = LockRequest{names.locks[i], Mode::exclusive, scope, list_nth_int(slots, i)};
+		for (int j = 0; j < i; j++)
+		{
+			if (requests[j].name.key == requests[i].name.key)
+				raise_invalid("a semaphore must not be in the list twice");
+		}
+	}
+	return requests;
+}
+
+/* (namespace, names, slots, timeout) */
+template <ListForm form, Scope scope, OnFailure on_failure>
+static Datum
+acquire_all(FunctionCallInfo fcinfo)
+{
+	LockNames	names = list_argument(fcinfo, form);
+	LockRequest *requests = slot_requests(names, slots_argument(fcinfo, 2, "slots"), scope);
+	Timeout		timeout = timeout_argument(fcinfo, 3);
+	Outcome		outcome = Outcome::granted;
+	int			lacking;
+
+	check_scope(fcinfo, scope);
+
+	/* Allocate the result before taking anything. */
+	ArrayType  *result = construct_array(
+		static_cast<Datum *>(palloc0(sizeof(Datum) * (names.count + 1))), names.count, INT4OID,
+		sizeof(int32), true, TYPALIGN_INT);
+
+	if (names.count > 0)
+		outcome = slots_take_all(requests, names.count, timeout,
+								 reinterpret_cast<int *>(ARR_DATA_PTR(result)), &lacking);
+	if (outcome == Outcome::granted)
+		PG_RETURN_ARRAYTYPE_P(result);
+	if (on_failure == OnFailure::raise)
+		raise_not_available(requests[lacking], outcome, timeout);
+	PG_RETURN_NULL();
 }
 
 /* ---- Those that are free ---- */
@@ -235,6 +287,12 @@ ADVISORY_SQL_LIST_FUNCTIONS(advisory_lock_all, lock_all, Scope::session, OnFailu
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_lock_all, lock_all, Scope::transaction, OnFailure::raise);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_all, lock_all, Scope::session, OnFailure::say);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, lock_all, Scope::transaction,
+							OnFailure::say);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_acquire_all, acquire_all, Scope::session, OnFailure::raise);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_acquire_all, acquire_all, Scope::transaction,
+							OnFailure::raise);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_acquire_all, acquire_all, Scope::session, OnFailure::say);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_acquire_all, acquire_all, Scope::transaction,
 							OnFailure::say);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_any, Scope::session, false);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_any, Scope::transaction, false);

@@ -131,6 +131,24 @@ SQL
     is($most, SLOTS, 'never more than ' . SLOTS . ' inside, and as many as that');
     $look->shows('SELECT * FROM advisory.semaphores', [], 'nothing is left');
 
+    # ---- One slot of each of several semaphores --------------------------------------------------
+
+    $holder->run(acquires('of two', 1));
+    my ($both, $behind) = @queue;
+    $both->start(q(SELECT advisory.acquire_all('full', '{of two,free}', '{1,2}')::text));
+    in_line($both);
+    $other->shows(q(SELECT advisory.try_acquire_all('full', '{free,of two}', '{2,1}')), 'NULL',
+        'try_acquire_all() does not overtake');
+    $behind->start(q(SELECT advisory.acquire_all('full', '{free,of two}', '{2,1}', '20s')::text));
+    in_line($behind);
+    $look->shows(q(SELECT count(*) FROM pg_locks WHERE objsubid > 16384 AND pid <> ?), 0,
+        'nobody who waits has a part', $holder->pid);
+    $holder->run(releases('of two'));
+    $both->returns('{1,1}', 'acquire_all() has both');
+    $both->run('SELECT pg_advisory_unlock_all()');
+    $behind->returns('{1,1}', 'then the next one, in the opposite order');
+    $behind->run('SELECT pg_advisory_unlock_all()');
+
     # Deadlocks, except over several semaphores, whose numbers of slots are unknown without shared
     # memory.
 

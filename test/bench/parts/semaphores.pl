@@ -129,6 +129,28 @@ for my $ms (1, 10) {
     }
 }
 
+# Each fourth session wants a slot of two semaphores, the others one of either. Those that poll get
+# a slot of both only by chance, because the others wait in the queues.
+my $of_both = q{string_to_array((ARRAY['tenant,vendor', 'tenant', 'tenant', 'tenant',
+    'vendor,tenant', 'vendor', 'vendor', 'vendor'])[number % 8 + 1], ',')};
+my $arguments = "'bench', $of_both, array_fill($slots, ARRAY[1 + (number % 4 = 0)::int])";
+my $give_all = "PERFORM advisory.release('bench', name, slot)
+    FROM unnest($of_both, own) AS each (name, slot);";
+my $all = contend(32, 5, "own := advisory.acquire_all($arguments);", $give_all);
+my $polls_for_all = contend(32, 5, polling(0.02, <<"SQL"), $give_all);
+own := CASE WHEN number % 4 = 0 THEN advisory.try_acquire_all($arguments)
+       ELSE advisory.acquire_all($arguments) END;
+EXIT poll WHEN own IS NOT NULL;
+SQL
+my %OF_ALL = (slots => ['slots used', 'at least' => 0.9],
+    longest_fourth => ['longest wait for both', 'at most' => 0.2]);
+for my $field (sort keys %OF_ALL) {
+    my ($of, @promised) = @{ $OF_ALL{$field} };
+    compare(work => "acquire_all, 32 sessions, two of $slots slots, a fourth wants both, 5 ms inside",
+        of => $of, against => "polling every 20 ms's", @promised,
+        ours => result_of($field, $all), theirs => result_of($field, $polls_for_all));
+}
+
 # The time of a hand-over is the inverse of their number.
 sub per_hand_over ($code) { return sub { return 1 / $code->(@_)->{count} } }
 compare(work => 'semaphore, 4 sessions, 1 slot, nothing inside', of => 'time of a hand-over',
