@@ -50,6 +50,8 @@ my @cases = (
         try_xact_acquire)),
     (map { { call => "SELECT advisory.$_('n', 'a', 4, 3)" } } qw(acquire_many try_acquire_many
         xact_acquire_many try_xact_acquire_many)),
+    (map { { call => "SELECT advisory.$_('n', '{a,b}', '{4,3}')" } } qw(acquire_all try_acquire_all
+        xact_acquire_all try_xact_acquire_all)),
     # Waits that fail
     (map { { call => "SELECT advisory.$_('taken', 'lock', '2 ms')" } } qw(lock try_lock xact_lock
         try_xact_lock_shared)),
