@@ -169,7 +169,8 @@ public class Calls {
             case "integer": return Integer.valueOf(part[1]);
             case "bigint": return Long.valueOf(part[1]);
             case "uuid": return UUID.fromString(part[1]);
-            case "interval": return new PGInterval(part[1]);
+            // It takes the unit "s" for none.
+            case "interval": return new PGInterval(part[1].replaceAll("s$", "seconds"));
             default: return part[1];
         }
     }
@@ -254,7 +255,7 @@ public class Calls {
         Object[][] given = {
             {"SELECT advisory.is_locked('jdbc', 'none')", false},
             {"SELECT advisory.key('billing', 'invoice:42')", 1572001551135567388L},
-            {"SELECT interval '1.5 s'", new PGInterval("1.5 s")},
+            {"SELECT interval '1.5 s'", new PGInterval("1.5 seconds")},
             {"SELECT NULL::integer", null},
             {"SELECT 1 WHERE advisory.try_lock('jdbc', 'a')", 1},
             {"CALL advisory.await_acquire('jdbc', 'slots', 3)", 1},
@@ -267,6 +268,13 @@ public class Calls {
             }
         }
         letGo();
+        for (String none : new String[] {"5 s", "5 m", "250 ms", "1 h"}) {
+            report("PGInterval of " + none, new PGInterval(none), new PGInterval(0, 0, 0, 0, 0, 0));
+        }
+        for (String text : new String[] {"0.25 seconds", "00:00:00.25"}) {
+            report("PGInterval of " + text, new PGInterval(text),
+                new PGInterval(0, 0, 0, 0, 0, 0.25));
+        }
     }
 
     static void awaits() throws SQLException {

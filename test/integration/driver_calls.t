@@ -147,6 +147,12 @@ my %results = (
     notice   => q{SELECT advisory.unlock('calls', 'none')},
 );
 
+# The statement that the page shows for all of them, for a user whose export is being made, and for
+# another one.
+my ($export) = slurp("$FindBin::Bin/../../doc/drivers.md") =~ /^(SELECT 1 WHERE .*'export'.*);$/m;
+is($export =~ s/7::bigint, '2s'/?::bigint, '50ms'/, 1, 'the page shows a statement for all');
+@results{ 'an export', 'busy' } = ("$export\tinteger:8", "$export\tinteger:7");
+
 my $LET_GO = 'SELECT pg_advisory_unlock_all()::text';
 
 sub held ($names) {
@@ -166,6 +172,8 @@ for my $line (split /\n/, slurp("$FindBin::Bin/../../doc/drivers.md")) {
     @columns = @cells if !@cells || $cells[0] eq 'driver';
     next unless grep { $_ eq 'seen' } @columns;
     my ($name) = $cells[0] =~ /^(.+?) \d[\d.]*(?:,.*)?$/ or next;
+    # (The first of several versions.)
+    next if $page{$name};
     @{ $page{$name} }{@columns} = @cells;
 }
 
@@ -181,7 +189,7 @@ sub in_words ($said) {
 create_database();
 my $holder = session(application => 'holder');
 $holder->run(q{SELECT advisory.lock('taken', 'x')},
-    q{SELECT advisory.acquire('taken', 'slots', 1)});
+    q{SELECT advisory.acquire('taken', 'slots', 1)}, q{SELECT advisory.lock('export', 7)});
 
 sub marked ($mark, $sql) {
     my $at = 0;
@@ -225,7 +233,7 @@ for my $name (sort { lc $a cmp lc $b } keys %DRIVERS) {
             (join("\t", marked($driver->{mark}, $call->{sql}), @{ $call->{values} }),
                 held($call->{names}), $LET_GO)
         } @tried;
-        push @lines, @results{ sort keys %results };
+        push @lines, map { marked($driver->{mark}, $results{$_}) } sort keys %results;
         my @said = by($name, $program, @lines);
 
         for my $try (@tried) {
@@ -248,6 +256,8 @@ for my $name (sort { lc $a cmp lc $b } keys %DRIVERS) {
         like($is{INOUT}, qr/^'?1'?$/, '... CALL returns the INOUT argument as a row');
         is($is{'no row'}, '', '... SELECT 1 WHERE try_lock() returns no row for what is taken');
         like($is{'a row'}, qr/^'?1'?$/, '... and one for what is free');
+        is($is{busy}, '', '... and so it is with the statement of the page');
+        like($is{'an export'}, qr/^'?1'?$/, '... for both users');
         my ($state, %field);
         ($state, @field{qw(detail hint schema constraint)}) = @{ $came{error} };
         $field{notice} = $came{notice}[5];

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# The functions that doc/drivers.md shows for Go, Ruby and the shell, as they stand there. Each does
-# its work under the lock, and fails as it says while another session has the lock.
+# The functions that doc/drivers.md shows for some drivers and the shell, as they stand there. Each
+# does its work under the lock, and fails as it says while another session has the lock.
 use AdvisoryTest;
 use FindBin;
 use Launch;
@@ -32,6 +32,36 @@ rescue PG::Error => e
   exit 3
 end
 RUBY
+    },
+    python => sub {
+        my $python = python('asyncpg') or return;
+        return ({}, $python,
+            program_of('python', 'pay.py', "import asyncio\nimport sys\n\nimport asyncpg\n\n",
+                <<'PYTHON'));
+
+
+async def main():
+    try:
+        await pay(await asyncpg.connect(), int(sys.argv[1]))
+    except asyncpg.LockNotAvailableError as error:
+        print(error.detail)
+        print(error.sqlstate, error.schema_name, error.constraint_name)
+        sys.exit(3)
+
+asyncio.run(main())
+PYTHON
+    },
+    php => sub {
+        return unless program('php') && qx(php -m 2>/dev/null) =~ /^pdo_pgsql$/m;
+        return ({}, 'php', program_of('php', 'pay.php', "<?php\n", <<'PHP'));
+
+try {
+    pay(new PDO('pgsql:'), (int) $argv[1]);
+} catch (PDOException $e) {
+    echo $e->errorInfo[0], ' ', $e->getMessage();
+    exit(3);
+}
+PHP
     },
     # Debian's golang-github-lib-pq-dev.
     go => sub {
@@ -95,7 +125,8 @@ for my $language (sort keys %PROGRAMS) {
         $session->run('TRUNCATE invoice', 'INSERT INTO invoice VALUES (42, false)');
         $other->run('BEGIN', q{SELECT advisory.xact_lock('billing', 'invoice:42')});
         launch($environment, @program, 42)->ends(3,
-            $language eq 'sh'
+            $language eq 'php' ? qr/^55P03 .*"billing.invoice:42"(?s:.*)"holder", holds it/
+            : $language eq 'sh'
             ? qr{could\ not\ obtain\ advisory\ lock\ "billing/invoice:42"\ within\ 50\ ms\n
                 DETAIL:\ +Process\ \d+\ .*"holder",\ holds\ it}x
             : qr{Process \d+ .*"holder", holds it(?s:.*)\n55P03 billing invoice:42\n},

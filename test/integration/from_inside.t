@@ -1,8 +1,10 @@
 #!/usr/bin/env perl
 # Functions of other languages, and other extensions of the server, that call ours: PL/Perl and
-# PL/Tcl, dblink, pg_stat_statements.
+# PL/Tcl, dblink, pg_stat_statements. What doc/errors.md shows for the first two is run.
 use AdvisoryTest;
+use FindBin;
 use Launch;
+use Page;
 use Programs;
 use Time::HiRes qw(time);
 
@@ -12,8 +14,7 @@ sub is_here ($extension) { return -e "$share/extension/$extension.control" }
 
 create_database();
 my $session = session();
-my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('taken', 'x')},
-    q{SELECT advisory.lock('billing', 'nightly')});
+my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('taken', 'x')});
 my $LOCK = q{SELECT advisory.lock('taken', 'x', '10 ms')};
 
 # ---- PL/Perl and PL/Tcl --------------------------------------------------------------------------
@@ -34,16 +35,27 @@ sub answers ($language, $body, $answer, $what) {
     return $session->run('DROP FUNCTION ask');
 }
 
+# What the page shows for a language says whether the lock is free.
+my $page = Page->new("$FindBin::Bin/../../doc/errors.md");
+sub as_shown ($name, $language, $end) {
+    my ($body) = map { $_->{text} } grep { $_->{language} eq $name } $page->others;
+    is($body =~ s/5s/50 ms/, 1, "$language: the page shows how");
+    $session->run(
+        "CREATE FUNCTION ask() RETURNS text LANGUAGE $language AS \$\$ $body\n$end \$\$");
+    $session->shows('SELECT ask()', 'mine', '... it takes what is free');
+    $holder->run(q{SELECT advisory.lock('billing', 'nightly')});
+    $session->shows('SELECT ask()', 'busy', '... and says what is taken');
+    $holder->run(q{SELECT advisory.unlock('billing', 'nightly')});
+    return $session->run('DROP FUNCTION ask');
+}
+
 SKIP: {
     skip 'PL/Perl is not here', 1 unless is_here('plperl');
     $session->run('CREATE EXTENSION plperl');
     becomes('plperl', qq{spi_exec_query("$LOCK"); return 'got'});
     answers('plperl', qq{eval { spi_exec_query("$LOCK") }; return \$@},
         qr/^could not obtain advisory lock[^\n]*\n\z/, 'eval has the message only');
-    answers('plperl', <<'PERL', qr/^busy$/, 'try_xact_lock says that it is taken');
-my $asked = spi_exec_query("SELECT 1 WHERE advisory.try_xact_lock('billing', 'nightly', '10 ms')");
-return 'busy' unless $asked->{processed};
-PERL
+    as_shown('perl', 'plperl', q{return 'mine'});
 }
 
 SKIP: {
@@ -52,10 +64,7 @@ SKIP: {
     becomes('pltcl', qq{spi_exec "$LOCK"; return got});
     answers('pltcl', qq{catch {spi_exec "$LOCK"}; return \$::errorCode},
         qr/SQLSTATE 55P03 .* detail \{Process \d+ .*"holder", holds it/, 'catch has all fields');
-    answers('pltcl', <<'TCL', qr/^busy$/, 'try_xact_lock says that it is taken');
-set asked [spi_exec "SELECT 1 WHERE advisory.try_xact_lock('billing', 'nightly', '10 ms')"]
-if {$asked == 0} { return busy }
-TCL
+    as_shown('tcl', 'pltcl', 'return mine');
 }
 
 # ---- dblink --------------------------------------------------------------------------------------
