@@ -28,34 +28,34 @@ SKIP: {
 
 int main(void)
 {
-	EXEC SQL BEGIN DECLARE SECTION;
-	int number = 0;
-	int is_null = 0;
-	bool mine = false;
-	const char *call = "CALL advisory.await_acquire('ecpg', 'two', 3)";
-	EXEC SQL END DECLARE SECTION;
+    EXEC SQL BEGIN DECLARE SECTION;
+    int number = 0;
+    int is_null = 0;
+    bool mine = false;
+    const char *call = "CALL advisory.await_acquire('ecpg', 'two', 3)";
+    EXEC SQL END DECLARE SECTION;
 
-	EXEC SQL CONNECT TO DEFAULT;
-	EXEC SQL SET AUTOCOMMIT = ON;
-	EXEC SQL SELECT advisory.try_lock('ecpg', 'x') INTO :number;
-	SAY("int");
-	EXEC SQL SELECT advisory.hold_count('ecpg', 'x') INTO :number;
-	printf("taken %d\n", number);
-	EXEC SQL SELECT advisory.try_lock('ecpg', 'x') INTO :mine;
-	SAY(mine ? "bool" : "false");
-	EXEC SQL CALL advisory.await_acquire('ecpg', 'one', 3);
-	SAY("CALL");
-	EXEC SQL SELECT in_use::integer INTO :number FROM advisory.semaphores WHERE name = 'one';
-	printf("taken %d\n", number);
-	EXEC SQL PREPARE prepared FROM :call;
-	EXEC SQL EXECUTE prepared INTO :number;
-	SAY("EXECUTE");
-	printf("slot %d\n", number);
-	EXEC SQL SELECT NULL::integer INTO :number;
-	SAY("NULL");
-	EXEC SQL SELECT NULL::integer INTO :number :is_null;
-	SAY(is_null == -1 ? "indicator" : "none");
-	return 0;
+    EXEC SQL CONNECT TO DEFAULT;
+    EXEC SQL SET AUTOCOMMIT = ON;
+    EXEC SQL SELECT advisory.try_lock('ecpg', 'x') INTO :number;
+    SAY("int");
+    EXEC SQL SELECT advisory.hold_count('ecpg', 'x') INTO :number;
+    printf("taken %d\n", number);
+    EXEC SQL SELECT advisory.try_lock('ecpg', 'x') INTO :mine;
+    SAY(mine ? "bool" : "false");
+    EXEC SQL CALL advisory.await_acquire('ecpg', 'one', 3);
+    SAY("CALL");
+    EXEC SQL SELECT in_use::integer INTO :number FROM advisory.semaphores WHERE name = 'one';
+    printf("taken %d\n", number);
+    EXEC SQL PREPARE prepared FROM :call;
+    EXEC SQL EXECUTE prepared INTO :number;
+    SAY("EXECUTE");
+    printf("slot %d\n", number);
+    EXEC SQL SELECT NULL::integer INTO :number;
+    SAY("NULL");
+    EXEC SQL SELECT NULL::integer INTO :number :is_null;
+    SAY(is_null == -1 ? "indicator" : "none");
+    return 0;
 }
 PGC
     my ($said, $code) = run_program('ecpg', '-o', $c, $source);
@@ -187,33 +187,33 @@ SKIP: {
 package main
 
 import (
-	"context"
-	"database/sql"
-	"fmt"
-	"time"
+    "context"
+    "database/sql"
+    "fmt"
+    "time"
 
-	_ "github.com/lib/pq"
+    _ "github.com/lib/pq"
 )
 
 func main() {
-	db, _ := sql.Open("postgres", "")
-	connection, err := db.Conn(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	ask := func(ctx context.Context, text string) (answer string, err error) {
-		err = connection.QueryRowContext(ctx, text).Scan(&answer)
-		return
-	}
-	fmt.Println(ask(context.Background(), "SELECT advisory.lock('go', 'kept')"))
-	fmt.Println(ask(context.Background(), "SELECT advisory.try_lock('taken', 'x', '50 ms')"))
-	fmt.Println(ask(context.Background(), "SELECT advisory.holds('go', 'kept')"))
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-	defer cancel()
-	_, err = ask(ctx, "SELECT advisory.lock('taken', 'x')")
-	fmt.Println(err != nil)
-	_, err = ask(context.Background(), "SELECT advisory.holds('go', 'kept')")
-	fmt.Println(err)
+    db, _ := sql.Open("postgres", "")
+    connection, err := db.Conn(context.Background())
+    if err != nil {
+        panic(err)
+    }
+    ask := func(ctx context.Context, text string) (answer string, err error) {
+        err = connection.QueryRowContext(ctx, text).Scan(&answer)
+        return
+    }
+    fmt.Println(ask(context.Background(), "SELECT advisory.lock('go', 'kept')"))
+    fmt.Println(ask(context.Background(), "SELECT advisory.try_lock('taken', 'x', '50 ms')"))
+    fmt.Println(ask(context.Background(), "SELECT advisory.holds('go', 'kept')"))
+    ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+    defer cancel()
+    _, err = ask(ctx, "SELECT advisory.lock('taken', 'x')")
+    fmt.Println(err != nil)
+    _, err = ask(context.Background(), "SELECT advisory.holds('go', 'kept')")
+    fmt.Println(err)
 }
 GO
     my $go = {
