@@ -33,7 +33,8 @@ SELECT key, public.small(key) FROM unnest('{1,2,5,42,1000,4004,12345,99995}'::bi
 --> 4004|{"several programs use it"}
 --> 12345|{"several programs use it"}
 --> 99995|{"several programs use it"}
-SELECT public.small(1001, 7) AS n8n, public.small(1000, 7) AS before, public.small(1010, 7) AS after;
+SELECT public.small(1001, 7) AS n8n, public.small(1000, 7) AS before,
+       public.small(1010, 7) AS after;
 --> {"several programs use it"}||
 -- A label says what it is.
 INSERT INTO advisory.key_labels (key, label) VALUES (1, 'nightly import');
