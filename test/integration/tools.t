@@ -2,6 +2,7 @@
 # Well-known keys: real tools, stopped in the middle, hold locks that advisory.locks and
 # advisory.activity recognize as theirs. test/sql/75_known_keys.sql tests what no tool can show
 # (formulas for other names, other databases).
+# Runs first: npm brings the modules of six tools.
 use AdvisoryTest;
 use FindBin;
 use Gate;
