@@ -416,8 +416,8 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	TimestampTz now;
 
 	/*
-	 * What was granted now is no longer lost; an earlier hold can be.  If it was a slot it is marked
-	 * as free before the new one is marked as taken.
+	 * What was granted now is no longer lost; an earlier hold can be.  If it was a slot it is
+	 * marked as free before the new one is marked as taken.
 	 */
 	if (hold != nullptr)
 	{

@@ -49,7 +49,6 @@ static constexpr int LOOK_AT_LOCKED_SLOT_MS = 1000;
 static bool
 lock_lease(const LOCKTAG &tag, LOCKMODE mode, bool dont_wait)
 {
-
 	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	lease_locks_taken++;
