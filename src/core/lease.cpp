@@ -122,8 +122,9 @@ tag_of(const Lease *lease) noexcept
 }
 
 /*
- * Is the lease, or this slot, free, according to its row?  Sets before and free_at.  Who waits
- * without a snapshot must not get a transaction ID, so it writes nothing.
+ * Is the lease, or this slot, free, according to its row?  Sets before, and free_at if it is not:
+ * what is free, but locked, becomes free at no time that is known.  Who waits without a snapshot
+ * must not get a transaction ID, so it writes nothing.
  */
 static bool
 looks_free(Lease *lease)
@@ -131,8 +132,10 @@ looks_free(Lease *lease)
 	lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
 	if (lease->before.is_there)
 		lease_rows_obey_era(&lease->before, 1, !sleeps_without_vxid_lock);
+	if (GetCurrentTimestamp() >= lease->before.free_at())
+		return true;
 	lease->free_at = Min(lease->free_at, lease->before.free_at());
-	return GetCurrentTimestamp() >= lease->before.free_at();
+	return false;
 }
 
 /*

@@ -349,7 +349,8 @@ show_waits(ReturnSetInfo *result)
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
 		row.add(Int32GetDatum(tag.key1), is_other || is_key);
 		row.add(Int32GetDatum(tag.key2), is_other || is_key);
-		row.add(Int32GetDatum(tag.objsubid), is_other);
+		/* As in pg_locks, where it is a smallint. */
+		row.add(Int32GetDatum(static_cast<int16>(tag.objsubid)), is_other);
 		if (as_lines)
 		{
 			row.add_int32(line.place < SHOWN_WAITERS ? 0 : next - i);

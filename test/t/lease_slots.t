@@ -86,6 +86,34 @@ $look->run('DELETE FROM advisory._leases');
 }
 
 {
+    # A transaction takes one whose row has expired, and goes on. Who waits looks now and then.
+    my ($taker, $waiter) = map { $lessee->($_) } qw(taker waiter);
+    my $take = sub ($ttl) {
+        "SELECT slot FROM advisory.lease_slot('l', 'locked', 1, '$ttl', '2 s')";
+    };
+    my $scans = sub { $look->value(q(SELECT idx_scan FROM pg_stat_user_indexes
+        WHERE indexrelid = 'advisory._leases_pkey'::regclass)) };
+    $taker->run($take->('1 ms'));
+    sleep 0.01;
+    $taker->run('BEGIN', $take->('1 h'));
+    $waiter->run('SELECT pg_stat_force_next_flush()');
+    my $before = $scans->();
+    $waiter->fails($take->('1 h'), '55P03', 'a slot whose row has expired is locked');
+    $waiter->run('SELECT pg_stat_force_next_flush()');
+    cmp_ok($scans->() - $before, '<', 50, '... and who waits for it sleeps');
+    # Who ends a slot that a transaction relies on waits for its lock, not for the queue.
+    $taker->run('ROLLBACK');
+    my $token = (lease_slot($waiter, 'locked', 1))[1];
+    $taker->run('BEGIN', "SELECT advisory.check_lease('l', 'locked', $token)");
+    waits_for_lease($waiter, "SELECT advisory.end_lease('l', 'locked', $token)");
+    $look->shows('SELECT objsubid FROM advisory.waits WHERE pid = ' . $waiter->pid,
+        1 - 32768, 'waits has the objsubid of a slot as pg_locks shows it');
+    $taker->run('COMMIT');
+    $waiter->returns(1, 'it is ended when that transaction has');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
     # Those that have expired long ago are swept, when others are taken.
     my $taker = $lessee->('taker');
     lease_slot($taker, 'swept', 40) for 1 .. 40;
