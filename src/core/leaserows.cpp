@@ -285,7 +285,7 @@ lease_rows_obey_era(LeaseRow *leases, int count, bool may_write)
 int
 lease_count_held(Key key, bool of_slots)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now;
 	LeaseRow	lease;
 	LeaseRow   *rows = &lease;
 	int			count;
@@ -298,6 +298,7 @@ lease_count_held(Key key, bool of_slots)
 		count = lease.is_there;
 	}
 	lease_rows_obey_era(rows, count, false);
+	now = GetCurrentTimestamp();	/* the table may have been locked */
 	return static_cast<int>(std::count_if(rows, rows + count, [=](const LeaseRow &row) {
 		return now < row.ends_at;
 	}));
