@@ -403,7 +403,8 @@ BEGIN ATOMIC
                      '"' || replace(CASE WHEN length(use) > 24 THEN left(use, 21) || '...'
                                          ELSE use END, '"', '""') || '"')
     FROM (SELECT (high::bigint << 32) | (low & 4294967295),
-                 objsubid = 1 OR objsubid BETWEEN 16381 AND 32384) AS lock (key, has_key),
+                 objsubid = 1 OR objsubid BETWEEN 16380 AND 32384
+                     OR objsubid BETWEEN 32769 AND 48768) AS lock (key, has_key),
          LATERAL (SELECT CASE WHEN has_key THEN key ELSE high END BETWEEN -99999 AND 99999,
                          CASE WHEN has_key THEN key::text
                               ELSE concat(high, ', ', low,
