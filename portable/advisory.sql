@@ -1893,16 +1893,20 @@ BEGIN
     RETURN _microseconds(length)::bigint * interval '1 us';
 END $$;
 
--- Greater than the last one.  Without WAL functions, too, two slots never get the same one.
+-- Greater than the last one.  Two slots never get the same one, also where that is not less than
+-- what the WAL gives, or without WAL functions.
 CREATE OR REPLACE FUNCTION advisory._lease_token(last_token bigint, slot integer)
     RETURNS bigint
     LANGUAGE plpgsql AS $$
+DECLARE
+    next_token bigint := CASE slot WHEN 0 THEN last_token + 1
+                                   ELSE (last_token & -16384) + 16384 + slot END;
+    token bigint;
 BEGIN
-    RETURN greatest(last_token + 1,
-                    _make_token(pg_logical_emit_message(false, 'advisory', '')));
+    token := _make_token(pg_logical_emit_message(false, 'advisory', ''));
+    RETURN CASE WHEN token > last_token THEN token ELSE next_token END;
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
-    RETURN CASE slot WHEN 0 THEN last_token + 1
-                     ELSE (last_token & -16384) + 16384 + slot END;
+    RETURN next_token;
 END $$;
 
 -- Take the lock of a lease or a slot for the transaction.  Returns whether it was free, or, where
@@ -2944,7 +2948,7 @@ CREATE OR REPLACE FUNCTION advisory._described(raw pg_locks, number bigint, key 
         ELSE concat_ws(' ',
             coalesce(lease, namespace || '/' || name, key::text,
                      concat(raw.classid::integer, ', ', raw.objid::integer)),
-            '(objsubid ' || nullif(greatest(raw.objsubid, 2), 2) || ')',
+            '(objsubid ' || nullif(nullif(raw.objsubid, 1), 2) || ')',
             CASE WHEN name IS NULL
                  THEN '"' || replace(regexp_replace(label, '^(.{21}).{4,}$', '\1...'), '"', '""')
                       || '"' END,
@@ -2986,7 +2990,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
            state,
            CASE WHEN lease IS NOT NULL THEN 'lease' WHEN slot > 0 THEN 'semaphore'
                 WHEN slot = 0 THEN 'queue' WHEN number IS NULL THEN NULL
-                WHEN (raw).objsubid > 2 THEN 'foreign' ELSE 'lock' END,
+                WHEN (raw).objsubid NOT IN (1, 2) THEN 'foreign' ELSE 'lock' END,
            namespace, name, nullif(slot, 0), key,
            CASE WHEN key IS NULL THEN (raw).classid::integer END,
            CASE WHEN key IS NULL THEN (raw).objid::integer END,

@@ -129,16 +129,20 @@ BEGIN
     RETURN _microseconds(length)::bigint * interval '1 us';
 END $$;
 
--- Greater than the last one.  Without WAL functions, too, two slots never get the same one.
+-- Greater than the last one.  Two slots never get the same one, also where that is not less than
+-- what the WAL gives, or without WAL functions.
 CREATE OR REPLACE FUNCTION advisory._lease_token(last_token bigint, slot integer)
     RETURNS bigint
     LANGUAGE plpgsql AS $$
+DECLARE
+    next_token bigint := CASE slot WHEN 0 THEN last_token + 1
+                                   ELSE (last_token & -16384) + 16384 + slot END;
+    token bigint;
 BEGIN
-    RETURN greatest(last_token + 1,
-                    _make_token(pg_logical_emit_message(false, 'advisory', '')));
+    token := _make_token(pg_logical_emit_message(false, 'advisory', ''));
+    RETURN CASE WHEN token > last_token THEN token ELSE next_token END;
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
-    RETURN CASE slot WHEN 0 THEN last_token + 1
-                     ELSE (last_token & -16384) + 16384 + slot END;
+    RETURN next_token;
 END $$;
 
 -- Take the lock of a lease or a slot for the transaction.  Returns whether it was free, or, where

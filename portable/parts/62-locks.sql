@@ -123,7 +123,7 @@ CREATE OR REPLACE FUNCTION advisory._described(raw pg_locks, number bigint, key 
         ELSE concat_ws(' ',
             coalesce(lease, namespace || '/' || name, key::text,
                      concat(raw.classid::integer, ', ', raw.objid::integer)),
-            '(objsubid ' || nullif(greatest(raw.objsubid, 2), 2) || ')',
+            '(objsubid ' || nullif(nullif(raw.objsubid, 1), 2) || ')',
             CASE WHEN name IS NULL
                  THEN '"' || replace(regexp_replace(label, '^(.{21}).{4,}$', '\1...'), '"', '""')
                       || '"' END,
@@ -165,7 +165,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL,
            state,
            CASE WHEN lease IS NOT NULL THEN 'lease' WHEN slot > 0 THEN 'semaphore'
                 WHEN slot = 0 THEN 'queue' WHEN number IS NULL THEN NULL
-                WHEN (raw).objsubid > 2 THEN 'foreign' ELSE 'lock' END,
+                WHEN (raw).objsubid NOT IN (1, 2) THEN 'foreign' ELSE 'lock' END,
            namespace, name, nullif(slot, 0), key,
            CASE WHEN key IS NULL THEN (raw).classid::integer END,
            CASE WHEN key IS NULL THEN (raw).objid::integer END,

@@ -65,6 +65,35 @@ $owner->run('DELETE FROM advisory._leases');
     $owner->run('DELETE FROM advisory._leases');
 }
 
+{
+    # In another database the extension has locked a slot; its objsubid is negative.
+    my $there = create_database(aside => 1, name => 'slots_there');
+    my $other = session(database => $there);
+    $other->run('BEGIN', q(SELECT advisory.lease_slot('l', 'there', 1, '1 h')));
+    $look->shows("SELECT kind, count(*) FROM advisory.locks WHERE database = '$there'
+        GROUP BY kind", 'foreign|1', 'a slot of the extension is not taken for a lock');
+    $look->shows("SELECT count(*) FROM advisory._entry
+        WHERE lock LIKE '%(objsubid -32767) in database \"$there\"'", 1, '... in texts, too');
+    leave($look, $other);
+    $look->run("DROP DATABASE $there");
+}
+
+# ---- Tokens that the WAL cannot exceed -----------------------------------------------------------
+
+{
+    # As after a restored dump where a service does not tell what cluster it is.
+    my ($one, $two) = map { $lessee->($_) } qw(one two);
+    my (undef, $token) = lease_slot($one, 'high', 3);
+    $owner->run('UPDATE advisory._leases SET token = token + (1::bigint << 40)');
+    $one->run('BEGIN');
+    my @tokens = ($token + 2**40, map { (lease_slot($_, 'high', 3))[1] } $one, $two);
+    $one->run('COMMIT');
+    cmp_ok($tokens[1], '>', $tokens[0], 'a token is greater than those before');
+    cmp_ok($tokens[2], '>', $tokens[0], '... also beside a transaction that takes another slot');
+    isnt($tokens[1], $tokens[2], '... and never the same');
+    $owner->run('DELETE FROM advisory._leases');
+}
+
 # ---- Never more owners than slots ----------------------------------------------------------------
 
 never_two_owners(session => sub { session(role => 'lessee') }, takers => TAKERS, grants => GRANTS,
