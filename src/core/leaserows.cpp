@@ -252,7 +252,7 @@ lease_row_find(Key key, int64 token)
 	if (lease.is_there && lease.token == token)
 		return lease;
 
-	const LeaseRow *slots = lease_slots_read(key, 1, &count);
+	const LeaseRow *slots = lease_slots_read(key, NO_SLOT, &count);
 	const LeaseRow *found = std::find_if(slots, slots + count, [=](const LeaseRow &slot) {
 		return slot.token == token;
 	});
@@ -315,7 +315,7 @@ lease_rows_read_now(Key key, bool of_slots, int *count)
 {
 	LeaseRow   *leases = nullptr;
 
-	*count = 0;
+	*count = NOT_READ;
 	unless_lock_table_is_full([&]() {
 		if (lease_table_lock_now(AccessShareLock))
 			leases = read_rows(&SELECT_LEASE, {argument(key.value),
@@ -371,6 +371,8 @@ lease_describe_slots(Key key, int slots)
 	TimestampTz free_at = DT_NOEND;
 	StringInfoData out;
 
+	if (count == NOT_READ)
+		return nullptr;
 	initStringInfo(&out);
 	for (int i = 0; i < count; i++)
 	{

@@ -109,10 +109,13 @@ LeaseRow   *lease_rows_read_neighbours(Key key, int slot, int *count);
 /* How many of the slots of this key are held; without of_slots, 1 if its lease is. */
 int			lease_count_held(Key key, bool of_slots);
 
+/* Instead of a number of rows. */
+constexpr int NOT_READ = -1;
+
 /*
  * The lease with this key, or with of_slots its slots, the one that expires first at first;
- * palloc'd.  None if there is none, or if the rows cannot be read without waiting, or if the
- * server's lock table is too full to read them.  May ereport.
+ * palloc'd.  *count is NOT_READ if the rows cannot be read without waiting, or if the server's lock
+ * table is too full to read them.  May ereport.
  */
 LeaseRow   *lease_rows_read_now(Key key, bool of_slots, int *count);
 
@@ -129,7 +132,10 @@ LeaseRow   *lease_rows_read(int *count);
  */
 char	   *lease_describe_holder(Key key);
 
-/* How many of so many slots are taken, until when, and who holds a few of them: for a DETAIL. */
+/*
+ * How many of so many slots are taken, until when, and who holds a few of them: for a DETAIL.  Null
+ * if they cannot be read now.
+ */
 char	   *lease_describe_slots(Key key, int slots);
 
 /*

@@ -318,7 +318,7 @@ raise_lease_not_available(const LockName &name, int slots, Outcome outcome, Time
 	int			holder = 0;
 
 	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
-	if (detail == nullptr)
+	if (detail == nullptr && !is_slot)
 	{
 		me.tag = lease_tag(MyDatabaseId, name.key, NO_SLOT);
 		me.lockmode = ExclusiveLock;

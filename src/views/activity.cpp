@@ -664,7 +664,7 @@ Activity::read_leases(ShownLease **leases, int *count)
 		rows = lease_rows_read_now(decode_tag(lease->lease).key,
 								   is_of_lease_slot_queue(lease->lease), &row_count);
 		*leases = static_cast<ShownLease *>(repalloc_huge(
-			*leases, sizeof(ShownLease) * (*count + row_count + 1)));
+			*leases, sizeof(ShownLease) * (*count + Max(row_count, 0) + 1)));
 		for (int i = 0; i < row_count; i++)
 		{
 			if (may_see_role(rows[i].role))
