@@ -309,11 +309,17 @@ private:
 			read_queue_blockers(session, session->wait);
 	}
 
-	/* The slots that a session waits for, and those ahead of it that want one of several, too. */
+	/*
+	 * The slots that a session waits for, and those ahead of it that want one of several, too.  If
+	 * one of these gave fewer slots, nothing beyond them is set aside for it: it is not in the way
+	 * if there are enough.
+	 */
 	Node	   *slots_behind(const LockEntry &wait, int proc_number)
 	{
 		auto	   *numbers = static_cast<int *>(palloc(sizeof(int) * wait.slots));
-		int			count = read_waiters_for_several(wait.tag, proc_number, wait.slots, numbers);
+		auto	   *given = static_cast<int *>(palloc(sizeof(int) * wait.slots));
+		int			count =
+			read_waiters_for_several(wait.tag, proc_number, wait.slots, numbers, given);
 		Node	   *slots;
 
 		if (count == 0)
@@ -322,7 +328,13 @@ private:
 		slots->wait.tag = wait.tag;
 		slots->wait.slots = wait.slots;
 		for (int i = 0; i < count; i++)
-			slots->ahead = lappend(slots->ahead, node_of_process(numbers[i]));
+		{
+			Node	   *waiter = node_of_process(numbers[i]);
+
+			if (given[i] < wait.slots)
+				waiter = node_of(1, list_make2(waiter, target_of(wait, given[i])));
+			slots->ahead = lappend(slots->ahead, waiter);
+		}
 		return slots;
 	}
 

@@ -13,6 +13,27 @@ namespace advisory
 {
 
 /*
+ * The published wait of an entry's session, if it is one for the lock of that entry.  Who waits for
+ * several semaphores publishes one of them, and stands in the queues of all.
+ */
+static bool
+read_wait_there(const LockEntry &entry, PublishedWait *wait)
+{
+	LOCKTAG		queue;
+
+	if (!read_wait_of(entry, wait))
+		return false;
+	if (same_tag(wait->tag, entry.tag) || is_same_semaphore(wait->tag, entry.tag))
+		return true;
+	for (int i = 0; i < MAX_QUEUES; i++)
+	{
+		if (read_queue_of(entry.proc_number, i, &queue, &wait->slots) && same_tag(queue, entry.tag))
+			return true;
+	}
+	return false;
+}
+
+/*
  * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only
  * to get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.
  * Nor does a session hold a lease because it looks whether that is free (lease.cpp).
@@ -42,10 +63,11 @@ mark_slot_waits(LockEntries *found)
 			entry.lockmode = ExclusiveLock;
 		}
 		if (((!entry.granted && is_of_semaphore(entry.tag)) || is_first_for_lease) &&
-			read_wait_of(entry, &wait) &&
-			(same_tag(wait.tag, entry.tag) || is_same_semaphore(wait.tag, entry.tag)))
+			read_wait_there(entry, &wait))
 		{
 			entry.waits_for_lease = is_first_for_lease;
+			entry.lacks_other = !same_tag(wait.tag, entry.tag) &&
+				!is_same_semaphore(wait.tag, entry.tag);
 			entry.slots = wait.slots;
 			entry.wanted = wait.wanted;
 			entry.wait_start = wait.since;

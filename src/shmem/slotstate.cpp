@@ -641,12 +641,16 @@ read_large_waiters(const LOCKTAG &queue, int proc_number)
 }
 
 int
-read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots, int *proc_numbers)
+read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots, int *proc_numbers,
+						 int *given)
 {
 	int			count = 0;
 	bool		is_found = visit_queue(queue, proc_number, [&](const QueueLink &link, int process) {
-		if (link.is_one_of_several && link.slots <= slots && count < slots)
-			proc_numbers[count++] = process;
+		if (!link.is_one_of_several || link.slots > slots || count == slots)
+			return;
+		proc_numbers[count] = process;
+		given[count] = link.slots;
+		count++;
 	});
 
 	return is_found ? count : 0;

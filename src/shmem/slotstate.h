@@ -147,10 +147,10 @@ LargeWaiters read_large_waiters(const LOCKTAG &queue, int proc_number);
 /*
  * Those ahead of this process in the queue of this tag that want a slot of other semaphores, too,
  * and gave at most this many slots.  Fills in the process numbers of the first, at most this many,
- * and returns how many they are.
+ * and the number of slots that each gave, and returns how many they are.
  */
 int			read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots,
-									 int *proc_numbers);
+									 int *proc_numbers, int *given);
 
 /*
  * The queue in this place of those that a process is in, and the number of slots that it gave

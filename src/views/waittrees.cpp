@@ -40,12 +40,12 @@ compare_waiting(const ListCell *a, const ListCell *b)
 
 /*
  * Of several waits of a session the one that counts has the lowest rank: rather one for a lock than
- * for a lease, rather a long one.
+ * for a lease, rather for the semaphore that it lacks, rather a long one.
  */
-static std::pair<bool, TimestampTz>
+static std::tuple<bool, bool, TimestampTz>
 rank_of_wait(const LockEntry &wait) noexcept
 {
-	return {wait.waits_for_lease, start_of_wait(wait)};
+	return {wait.waits_for_lease, wait.lacks_other, start_of_wait(wait)};
 }
 
 /* Find what each session waits for.  Parallel workers can wait for several locks at once. */

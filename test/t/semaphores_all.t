@@ -30,6 +30,11 @@ sub gives_back ($session, @names) {
     return;
 }
 
+sub gives_back_slot ($session, $name, $slot) {
+    $session->run("SELECT advisory.release('sem', '$name', $slot)");
+    return;
+}
+
 # Nobody has or awaits a slot of these, and all are marked as free.
 sub all_free ($what, %slots) {
     my $session = session();
@@ -198,19 +203,37 @@ for my $case (
         { asks => acquires_all('alive 1' => 1, 'alive 2' => 1) },
         { asks => acquires('alive 1', 1) });
 
-    for my $cycle ([ $left, $right ], [ $greedy, $head ]) {
+    # Behind one that gave fewer slots, and of the slots that this one cannot use, one comes free.
+    my ($frees, $keeps, $fourth) = (holder('few 2', 1), holder('few', 4, 3), holder('few', 4));
+    my ($few) = queue_up('', 0, { asks => acquires_all(few => 2, 'few 3' => 1) });
+    $keeps->start(acquires('few 2', 1));
+    in_queue($frees, acquires('few', 4));
+
+    # The same, but only the slot that is set aside could come free.
+    my ($closes, $has_rest) = (holder('rest 2', 1), holder('rest', 4, 4));
+    $closes->run(acquires('rest 3', 1));
+    gives_back_slot($has_rest, 'rest', 1);
+    my ($before) = queue_up('', 0, { asks => acquires_all(rest => 2, 'rest 2' => 1) });
+    $has_rest->start(acquires('rest 3', 1));
+    $closes->start(acquires('rest', 4));
+
+    for my $cycle ([ $left, $right ], [ $greedy, $head ], [ $closes, $before ]) {
         wait_until('the deadlock is found', sub { grep { $_->is_done } @$cycle });
     }
     sleep CHECKED_S;
-    for my $cycle ([ 'crosswise', $left, $right ], [ 'behind the head', $greedy, $head ]) {
+    for my $cycle ([ 'crosswise', $left, $right ], [ 'behind the head', $greedy, $head ],
+        [ 'behind fewer slots', $closes, $before ]) {
         my ($what, @sessions) = @$cycle;
         my @victims = grep { $_->{state} } map { $_->is_done ? $_->finish : () } @sessions;
         is_deeply([ map { $_->{state} } @victims ], ['40P01'], "$what: one gives up");
         like($victims[0]{detail}, qr/^Process \d+ waits for .*; blocked by process [1-9]\d*\.$/m,
             "$what: and says what it waited for");
     }
-    ok(!(grep { $_->is_done } $wants, $will, $never, $eager, $goes_on),
+    ok(!(grep { $_->is_done } $wants, $will, $never, $eager, $goes_on,
+            $few, $keeps, $frees),
         'no deadlock where somebody will go on');
+    gives_back($fourth, 'few');
+    $frees->returns(4, 'a slot that the one ahead cannot use');
     gives_back($patient, 'two 3');
     has($will->finish(SOON_S), [ 1, 1 ], 'the first of two goes on');
     gives_back($will, 'two 1');
@@ -219,7 +242,7 @@ for my $case (
     has($goes_on->finish(SOON_S), [ 1, 1 ], 'and who waits for an idle session');
     $look->run("SELECT pg_terminate_backend($_)")
         for map { $_->pid } $left, $right, $greedy, $head, $modest, $wants, $patient, $eager, $will,
-        $never, $idle, $goes_on;
+        $never, $idle, $goes_on, $frees, $keeps, $fourth, $few, $closes, $has_rest, $before;
     wait_until('nobody holds or awaits a slot',
         sub { !$look->value('SELECT count(*) FROM advisory.semaphores') });
 }
@@ -243,5 +266,26 @@ for my $case (
     leave($look, $holder, $other);
     has($both->finish(SOON_S), [ 1, 1 ], 'and the waiter goes on');
     leave($look, $both);
+}
+
+# It stands in the queue of a semaphore that it is not said to wait for, too: in its place there.
+{
+    my ($holder, $late) = (holder('said', 3, 3), holder('unsaid', 2, 2));
+    my ($ahead) = queue_up('unsaid', 2, {});
+    my ($both) = queue_up('', 0, { asks => acquires_all(said => 3, unsaid => 2) });
+    my @behind = (queue_up('said', 3, {}), queue_up('unsaid', 2, {}));
+    for my $case ([ unsaid => 2, $late, $ahead, $both, $behind[1] ],
+        [ said => 3, $holder, $both, $behind[0] ]) {
+        my ($name, $slots, @order) = @$case;
+        my $queue = "FROM advisory.locks WHERE NOT granted AND name = '$name'";
+        my $pids = join ',', map { $_->pid } @order[ 1 .. $#order ];
+        $look->shows(
+            "SELECT array_agg(pid ORDER BY wait_start)::text, min(slots), count(waited) $queue",
+            "{$pids}|$slots|$#order", "$name: each is in its place");
+        $look->shows(
+            "SELECT array_agg(cardinality(blocked_by) ORDER BY wait_start)::text $queue",
+            '{' . join(',', 1 .. $#order) . '}', '... behind the holder and those ahead');
+    }
+    leave($look, $holder, $late, $ahead, $both, @behind);
 }
 done_testing();
