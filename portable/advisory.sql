@@ -947,6 +947,8 @@ BEGIN
     ELSIF cardinality(names) <> (SELECT count(DISTINCT name) FROM unnest(names) AS name) THEN
         RAISE EXCEPTION USING ERRCODE = '22023',
             MESSAGE = 'a semaphore must not be in the list twice';
+    ELSIF pg_is_in_recovery() THEN
+        PERFORM _tell_of_standby(true);
     END IF;
 
     bases := ARRAY(SELECT _slot_key(namespace, name, 0) FROM unnest(names) AS name);

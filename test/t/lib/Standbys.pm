@@ -45,6 +45,7 @@ sub told_takers {
         q(SELECT advisory.acquire('s', 'a', 2)),
         q(SELECT advisory.try_acquire_many('s', 'a', 3, 2)),
         q(SELECT * FROM advisory.try_acquire_any('s', '{a,b}', 1)),
+        q(SELECT advisory.try_acquire_all('s', '{a,b}', '{3,3}')),
         q(CALL advisory.await_lock('s', 'a')), q(CALL advisory.await_acquire('s', 'a', 2)),
         q(CALL advisory.run('s', 'a', 'SELECT 1')),
     ) {
