@@ -544,7 +544,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     $nobody->shows($TEXTS, [ ('12345') x 2 ],
         'who may not read the view of keys sees the key', $waiter->pid);
     $look->run('GRANT SELECT ON advisory._unnamed_texts TO PUBLIC');
-    $nobody->shows($TEXTS, [ ('12345 "Evolve: migration lock"') x 2 ],
+    $nobody->shows($TEXTS, [ ('12345 "several programs use it"') x 2 ],
         'who may sees what it is known for', $waiter->pid);
     my $owner = there()->run('BEGIN', 'LOCK advisory._unnamed_texts IN ACCESS EXCLUSIVE MODE');
     $nobody->shows(q(SELECT lock FROM advisory.blockers), '12345',
