@@ -155,8 +155,9 @@ DECLARE
         _renew_lease,_request,_require,_role_here,_serve_request,_server,_server_began,_sets,
         _shown_leases,_sign_request,_slot_key,_sweep_leases,_system,_take,_take_all,_take_lease,
         _take_slots,_take_slots_through,_tell_of_standby,_terminate,_terminate_statement,_timeline,
-        _token,_tree,_try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,_use_lease,_uses,_wait,
-        _wait_for_lease,_who,_why_held,_why_taken,_window,_window_at,_write_lease}';
+        _token,_tree,_try_acquire_all,_try_any,_try_once,_unlock,_unlock_all,_unlock_quietly,
+        _use_lease,_uses,_wait,_wait_for_lease,_who,_why_held,_why_taken,_window,_window_at,
+        _write_lease}';
     one text;
     was_dropped boolean := true;
     objects text;

@@ -400,10 +400,15 @@ recipe 'Pause the workers' => sub {
     $gate->inside($one);
     start_block(2, $admin);
     waits_for($admin, 'workers', 'pause');
-    start_block(1, $late);
-    waits_for($late, 'workers', 'pause');
+    my $comes_late = sub {
+        start_block(1, $late);
+        waits_for($late, 'workers', 'pause');
+    };
+    # The portable await_lock() lets in who comes between two of its waits.
+    $comes_late->() unless portable();
     $gate->open;
     finished($_) for $one, $admin;
+    $comes_late->() if portable();
     look->shows('SELECT count(*) FROM worked', 1, 'work that has begun ends before the pause');
     start_block(1, $new);
     waits_for($new, 'workers', 'pause');
