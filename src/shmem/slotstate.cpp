@@ -495,40 +495,76 @@ claim_lowest_slot(SemaphoreState *state, int slots) noexcept
 }
 
 /*
- * Claim what is wanted of one semaphore, the one in this place of the request, or nothing.  The
- * state's lock must be held exclusively.
+ * Choose what is wanted of one semaphore, the one in this place of the request, among the free
+ * slots that are not set aside for those ahead.  False if they are too few.  The state's lock must
+ * be held exclusively.
  */
 static bool
-claim_with_lock(const SlotRequest &request, int place) noexcept
+choose_slots(const SlotRequest &request, int place) noexcept
 {
 	SemaphoreState *state = request.state;
 	SharedState *shared = state->shared;
 	int			me = my_link(place);
-	int			wanted = request.wanted;
-	int		   *claimed = request.claimed;
-	int			count;
+	/* What this session does not see is no reason to give it a slot that it sees. */
+	FreeSlots	free =
+		read_free_slots(state, Min(Max(request.slots, shared->most_wanted), state->slots));
 
-	do
+	for (int i = shared->first; i != NO_LINK && i != me && free.count > 0; i = queue_link(i)->next)
+		set_aside(&free, queue_link(i));
+	return remove_free_slots(&free, request.slots, request.wanted, request.claimed) >=
+		request.wanted;
+}
+
+/* Claim what is wanted of it, or nothing, and return false. */
+static bool
+claim_with_lock(const SlotRequest &request, int place) noexcept
+{
+	SemaphoreState *state = request.state;
+	const int  *claimed = request.claimed;
+	int			count = 0;
+
+	while (count < request.wanted)
 	{
-		/* What this session does not see is no reason to give it a slot that it sees. */
-		FreeSlots	free =
-			read_free_slots(state, Min(Max(request.slots, shared->most_wanted), state->slots));
-
-		for (int i = shared->first; i != NO_LINK && i != me && free.count > 0;
-			 i = queue_link(i)->next)
-			set_aside(&free, queue_link(i));
-		count = 0;
-		if (remove_free_slots(&free, request.slots, wanted, claimed) < wanted)
+		if (!choose_slots(request, place))
 			return false;
-		while (count < wanted &&
-			   (pg_atomic_fetch_or_u64(&word_of(state, claimed[count])->taken,
-									   bit_of(claimed[count])) & bit_of(claimed[count])) == 0)
-			count++;
-		for (int i = 0; count < wanted && i < count; i++)
+		for (count = 0; count < request.wanted; count++)
+		{
+			uint64		bit = bit_of(claimed[count]);
+
+			if ((pg_atomic_fetch_or_u64(&word_of(state, claimed[count])->taken, bit) & bit) != 0)
+				break;
+		}
+		/* If a session without the lock was faster, there may be another slot now. */
+		for (int i = 0; count < request.wanted && i < count; i++)
 			mark_slot(state, claimed[i], SlotMark::free);
-		/* A session without the lock was faster, but there may be another slot now. */
-	} while (count < wanted);
+	}
 	return true;
+}
+
+/*
+ * The same for all semaphores of a request: returns how many there are, or the place of one that
+ * lacks a slot.
+ */
+static int
+claim_with_locks(const SlotRequests &requests) noexcept
+{
+	const SlotRequest *all = requests.all;
+	int			claimed = 0;
+
+	/* Mark nothing as taken before all are there, because who only tries would find it taken. */
+	for (int i = 0; requests.count > 1 && i < requests.count; i++)
+	{
+		if (!choose_slots(all[i], i))
+			return i;
+	}
+	while (claimed < requests.count && claim_with_lock(all[claimed], claimed))
+		claimed++;
+	for (int i = 0; i < claimed && claimed < requests.count; i++)
+	{
+		for (int j = 0; j < all[i].wanted; j++)
+			mark_slot(all[i].state, all[i].claimed[j], SlotMark::free);
+	}
+	return claimed;
 }
 
 int
@@ -536,7 +572,7 @@ claim_slots(const SlotRequests &requests)
 {
 	const SlotRequest *all = requests.all;
 	bool		is_waiter = my_queue_count > 0;
-	int			claimed = 0;
+	int			claimed;
 
 	if (requests.count == 1 && all->wanted == 1 && all->state->shared->first == NO_LINK)
 	{
@@ -556,15 +592,9 @@ claim_slots(const SlotRequests &requests)
 	for (int i = 0; i < requests.count; i++)
 		LWLockAcquire(&all[i].state->shared->lock, LW_EXCLUSIVE);
 	STOP_POINT("slots are locked");
-	while (claimed < requests.count && claim_with_lock(all[claimed], claimed))
-		claimed++;
+	claimed = claim_with_locks(requests);
 	for (int i = 0; i < requests.count && is_waiter && claimed == requests.count; i++)
 		unlink_me(all[i].state->shared, my_link(i));
-	for (int i = 0; i < claimed && claimed < requests.count; i++)
-	{
-		for (int j = 0; j < all[i].wanted; j++)
-			mark_slot(all[i].state, all[i].claimed[j], SlotMark::free);
-	}
 	for (int i = 0; i < requests.count; i++)
 		LWLockRelease(&all[i].state->shared->lock);
 	return claimed;
