@@ -131,17 +131,6 @@ holds_from_level(int level) noexcept
 	return {head, offsetof(Hold, node), &dlist_node::next, first, first->next};
 }
 
-void
-sort_by_level(Hold *hold) noexcept
-{
-	dlist_node *node = hold->node.prev;
-
-	while (node != &list_of(hold->state)->head && hold_at(node)->level > hold->level)
-		node = node->prev;
-	dlist_delete(&hold->node);
-	dlist_insert_after(node, &hold->node);
-}
-
 /* ---- The hash table ---- */
 
 static Hold *
@@ -331,27 +320,11 @@ has_written_since(const Hold *hold) noexcept
 		(hold->has_acquirer || hold->taken_after != GetCurrentCommandId(false));
 }
 
-/*
- * The nesting level of what owns a lock that is taken now: of the cursor, which can be older than
- * the present subtransaction, or of that.
- */
-static int
-owner_level() noexcept
-{
-	const PortalData *portal = ActivePortal;
-
-	if (portal != nullptr && portal->resowner == CurrentResourceOwner &&
-		CurrentResourceOwner != CurTransactionResourceOwner)
-		return portal->createLevel;
-	return GetCurrentTransactionNestLevel();
-}
-
 /* It belongs to the present (sub)transaction. */
 static void
 begin_in_transaction(Hold *hold) noexcept
 {
 	hold->level = GetCurrentTransactionNestLevel();
-	hold->owner_level = owner_level();
 	put_on_list(hold, HoldState::transaction);
 }
 

@@ -127,12 +127,9 @@ void		end_hold(Hold *hold, HoldEnd end, TimestampTz now) noexcept;
 
 /*
  * The transaction-level holds of this nesting level and of deeper ones, the oldest first.  A loop
- * may end the present one, or put it elsewhere.
+ * may end the present one.
  */
 compat::ObjectsOnList<Hold, dlist_node> holds_from_level(int level) noexcept;
-
-/* Put a transaction-level hold, which is in that list, behind those of its level. */
-void		sort_by_level(Hold *hold) noexcept;
 
 /* The locks of ended slots are released now. */
 void		free_ended_slots() noexcept;

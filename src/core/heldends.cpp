@@ -38,9 +38,7 @@ static int	aborted_level = 0;
 
 /*
  * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
- * that it took in the subtransaction.  Such a hold belongs to the level of the cursor, so that the
- * ends of those in between need not look at it.  From the first one on, so that each goes behind
- * those before it.
+ * that it took in the subtransaction: they belong to the parent from now on, as far as it matters.
  */
 static void
 end_aborted_holds() noexcept
@@ -50,10 +48,7 @@ end_aborted_holds() noexcept
 		if (is_lost(hold))
 			end_hold(hold, HoldEnd::released, GetCurrentTimestamp());
 		else
-		{
-			hold->level = Min(hold->owner_level, aborted_level - 1);
-			sort_by_level(hold);
-		}
+			hold->level = aborted_level - 1;
 	}
 	aborted_level = 0;
 }

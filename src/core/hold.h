@@ -58,8 +58,7 @@ struct Hold
 	dlist_node	in_semaphore;	/* in the list of a semaphore's slots, while it is held */
 
 	/* Of transaction scope. */
-	int			level;			/* nesting level of the (sub)transaction that the first one is of */
-	int			owner_level;	/* that of a cursor which may outlive it; else the same or more */
+	int			level;			/* an abort of a (sub)transaction at this level may end it */
 	bool		is_logged;		/* already logged as a long hold, before the commit */
 
 	/* Of session scope. */
