@@ -263,8 +263,9 @@ for my $case (
         'wait_tree() shows for which it waits');
     $look->shows(q(SELECT lock, waiters, pid = ) . $holder->pid . ' FROM advisory.blockers',
         '3 slots of sem/shown|1|1', 'blockers names the holder');
+    # The end of a session frees its slots one by one.
     leave($look, $holder, $other);
-    has($both->finish(SOON_S), [ 1, 1 ], 'and the waiter goes on');
+    is(scalar @{ $both->finish(SOON_S)->{value} }, 2, 'and the waiter goes on');
     leave($look, $both);
 }
 
