@@ -18,6 +18,10 @@ const TAKE = {
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
+// What the extension warns of at a grant that is as good as any: other numbers of slots, and another
+// name of the key. These texts have no translations.
+const HARMLESS = /^the (?:slots of lease|key of advisory lock) "/;
+
 // What the work gets to see of its lease.
 const seenBy = (keeper) => ({
     // A BigInt that is greater than those of all earlier holders. Whatever is written outside the
@@ -227,7 +231,9 @@ class Keeper {
             if (this.#connection !== connection) throw new AdvisoryError('it is too late to ask');
             let warning;
             // The code of a NOTICE; the severity is in the language of the server.
-            const hear = ({ code, message }) => { if (code !== '00000') warning ??= message; };
+            const hear = ({ code, message }) => {
+                if (code !== '00000' && !HARMLESS.test(message)) warning ??= message;
+            };
             client.on('notice', hear);
             const sentAt = now();
             const asked = client.query(text, values).finally(() => client.off('notice', hear));

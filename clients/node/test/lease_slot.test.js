@@ -41,6 +41,14 @@ test('each has a slot of its own, and the next one an error that says who has th
     assert.ok(token < await advisory.withSlot('leased', 'two', 2, options, (it) => it.token));
 });
 
+// The extension warns of that, but the grant is as good as any.
+test('another number of slots does not make a grant doubtful', async () => {
+    const other = await otherwise('withSlot', 'leased', 'numbers', 2, { ttl: 60000 });
+    const slot = await advisory.withSlot('leased', 'numbers', 3, { ttl: '10s' }, (it) => it.slot);
+    assert.equal(slot, 2);
+    await other.done();
+});
+
 test('a lease of that name is another one', async () => {
     await advisory.withSlot('leased', 'both', 1, { ttl: 60000 }, () => advisory.withLease(
         'leased', 'both', { ttl: 60000 }, async (lease) => {

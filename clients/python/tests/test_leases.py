@@ -417,6 +417,12 @@ with advisory.lease({self.namespace!r}, 'job', ttl=300) as lease:
             visitor()
         self.assertEqual(max(most), 2)
 
+    def test_another_number_of_slots(self):
+        """The extension warns of that, but the grant is as good as any."""
+        with self.slot(2), self.slot(3) as lease:
+            self.assertEqual(lease.slot, 2)
+            lease.check()
+
     def test_slot_broken(self):
         with self.assertRaisesRegex(LeaseLost, r'\Aslot 1 of lease ".*/workers" is lost: it was e'):
             with self.slot(ttl=3) as lease:
