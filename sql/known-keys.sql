@@ -43,7 +43,7 @@
            CASE WHEN first_key = last_key THEN 'exact' ELSE 'range' END,
            CASE WHEN first_key = last_key THEN first_key::text
                 ELSE format('%s to %s', first_key, last_key) END
-               || ', beside a table ' || only_with,
+               || ', beside a table ' || only_with COLLATE "default",    -- A name has "C".
            source, first_key, last_key, only_with
     FROM (VALUES
         ('AdonisJS Lucid', 'migrations', 'session', 1, 1, 'adonis_schema'::name,

@@ -24,6 +24,14 @@ my $before = $owner->rows($ALL);
 $owner->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')),
     q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 1)));
 is(install(), '', 'it can be run again');
+
+# CREATE OR REPLACE VIEW cannot change a collation, so a file of another version would fail. (A name
+# has "C"; _prepared has had it in all versions.)
+$owner->shows(q(SELECT attrelid::regclass, attname
+    FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid
+    WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' AND relname <> '_prepared'
+        AND atttypid = 'text'::regtype AND attcollation <> 'default'::regcollation), [],
+    'each text of a view has the default collation');
 is_deeply($owner->rows($ALL), $before, '... and changes no function');
 $owner->shows(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer'), 1,
     '... and keeps the labels');
