@@ -87,8 +87,8 @@ CREATE TRIGGER fence BEFORE INSERT ON guarded
     FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token');
 INSERT INTO guarded VALUES (1) RETURNING token; --> 1
 
-SELECT count(*) = 3 AS leases FROM advisory.leases WHERE namespace = 'jit'
-    AND advisory.break_lease(namespace, name); --> t
+SELECT count(*) FILTER (WHERE slot IS NULL) = 3, count(slot) = 9 FROM advisory.leases
+WHERE namespace = 'jit' AND advisory.break_lease(namespace, name, token); --> t|t
 DELETE FROM advisory._claims USING argument WHERE key = advisory.key('jit', value);
 DELETE FROM advisory.fences USING argument WHERE key = advisory.key('jit', value);
 SELECT pg_advisory_unlock_all(); -->

@@ -58,7 +58,7 @@ test('README.md has a program for each call', () => {
     for (const call of ['withLock', 'withSlot', 'withLease', 'claim', 'key']) {
         assert.ok(programs.some(({ content }) => content.includes(call)), call);
     }
-    assert.equal(programs.length, 10);
+    assert.equal(programs.length, 11);
 });
 
 for (const { content, output } of programs) {
