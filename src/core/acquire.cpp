@@ -248,21 +248,24 @@ lock_take(const LockRequest &request, Timeout timeout, int *slots)
 Outcome
 slots_take_all(const LockRequest *requests, int count, Timeout timeout, int *slots, int *lacking)
 {
-	SlotAttempt *sorted[MAX_QUEUES];
+	HoldAttempt *first = nullptr;
 	Outcome		outcome;
 
+	/* In the order of the keys, in which the states of the semaphores are locked. */
 	for (int i = 0; i < count; i++)
 	{
-		sorted[i] = static_cast<SlotAttempt *>(palloc(sizeof(SlotAttempt)));
-		new (sorted[i]) SlotAttempt{{{SLOT_ROUTINE, requests[i].name}, requests[i], &slots[i]}};
+		auto	   *attempt = new (palloc(sizeof(SlotAttempt)))
+			SlotAttempt{{{SLOT_ROUTINE, requests[i].name}, requests[i], &slots[i]}};
+		HoldAttempt **place = &first;
+
+		while (*place != nullptr &&
+			   (*place)->request.name.key.value < attempt->request.name.key.value)
+			place = &(*place)->next;
+		attempt->next = *place;
+		*place = attempt;
 	}
-	std::sort(sorted, sorted + count, [](const SlotAttempt *a, const SlotAttempt *b) {
-		return a->request.name.key.value < b->request.name.key.value;
-	});
-	for (int i = 0; i + 1 < count; i++)
-		sorted[i]->next = sorted[i + 1];
-	outcome = take(sorted[0], timeout);
-	*lacking = static_cast<int>(&sorted[0]->lacking_request() - requests);
+	outcome = take(first, timeout);
+	*lacking = static_cast<int>(&static_cast<SlotAttempt *>(first)->lacking_request() - requests);
 	return outcome;
 }
 

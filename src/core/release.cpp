@@ -326,7 +326,8 @@ terminate_holder(const LockName &name, int pid, const Kind *only, Timeout timeou
 									   display_name(name), only == nullptr
 									   ? ", nor a slot of the semaphore of that name" : ""),
 						nullptr,
-						proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId) ? nullptr :
+						proc->databaseId == MyDatabaseId || !OidIsValid(proc->databaseId)
+						? nullptr :
 						psprintf("That session is in another database. To end it, connect to "
 								 "database \"%s\".", database_name(proc->databaseId)));
 	if (!sent)
