@@ -250,9 +250,10 @@ slots_take_all(const LockRequest *requests, int count, Timeout timeout, int *slo
 {
 	HoldAttempt *first = nullptr;
 	Outcome		outcome;
+	int			i = 0;
 
 	/* In the order of the keys, in which the states of the semaphores are locked. */
-	for (int i = 0; i < count; i++)
+	do
 	{
 		auto	   *attempt = new (palloc(sizeof(SlotAttempt)))
 			SlotAttempt{{{SLOT_ROUTINE, requests[i].name}, requests[i], &slots[i]}};
@@ -263,7 +264,7 @@ slots_take_all(const LockRequest *requests, int count, Timeout timeout, int *slo
 			place = &(*place)->next;
 		attempt->next = *place;
 		*place = attempt;
-	}
+	} while (++i < count);
 	outcome = take(first, timeout);
 	*lacking = static_cast<int>(&static_cast<SlotAttempt *>(first)->lacking_request() - requests);
 	return outcome;
