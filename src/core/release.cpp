@@ -166,6 +166,29 @@ slot_not_held(const LockName &name, int slot)
 							display_lock(name)), detail, hint, "xact_acquire");
 }
 
+/* False if this session does not have it. */
+static bool
+release_slot(const LockName &name, int slot)
+{
+	Hold	   *hold = semaphore_find_slot(name.key, slot);
+
+	if (hold != nullptr)
+		held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
+	return hold != nullptr;
+}
+
+bool
+slot_release(const LockName &name, int slot)
+{
+	bool		is_released = release_slot(name, slot);
+
+	if (is_released)
+		log_ended_holds();
+	else
+		slot_not_held(name, slot);
+	return is_released;
+}
+
 int32
 slots_release(const LockName &name, const List *slots)
 {
@@ -175,9 +198,7 @@ slots_release(const LockName &name, const List *slots)
 	foreach(cell, slots)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (Hold *hold = semaphore_find_slot(name.key, lfirst_int(cell)))
-			held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
-		else
+		if (!release_slot(name, lfirst_int(cell)))
 			missing = lappend_int(missing, lfirst_int(cell));
 	}
 	log_ended_holds();

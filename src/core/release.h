@@ -16,10 +16,12 @@ namespace advisory
  */
 bool		lock_release(const LockName &name, Mode mode);
 
+/* The same for a session-level slot; NO_SLOT means the one that was taken last. */
+bool		slot_release(const LockName &name, int slot);
+
 /*
- * Release each of these session-level slots that this session has; NO_SLOT means the one that was
- * taken last.  Only then the same for those that it does not have: an error names the first one.
- * Returns how many it had.
+ * Release each of these session-level slots that this session has.  Only then the same for those
+ * that it does not have: an error names the first one.  Returns how many it had.
  */
 int32		slots_release(const LockName &name, const List *slots);
 

@@ -244,8 +244,6 @@ add_slot(const SlotAttempt *attempt, int slot)
 	Semaphore  *semaphore = attempt->semaphore;
 	Hold	   *hold;
 
-	/* held_prepare() has made room for one only. */
-	publish_reserve();
 	hold = held_add(tag_of(attempt, slot), Mode::exclusive, request.scope, attempt->name,
 					request.name.by_name(), request.slots);
 	hold->semaphore = semaphore;
@@ -260,7 +258,12 @@ add_slots(HoldAttempt *attempt)
 	for (HoldAttempt *each = attempt; each != nullptr; each = each->next)
 	{
 		for (; each->added < each->request.wanted; each->added = each->added + 1)
+		{
+			/* held_prepare() has made room for one. */
+			if (each != attempt || each->added > 0)
+				publish_reserve();
 			add_slot(static_cast<SlotAttempt *>(each), each->slots[each->added]);
+		}
 	}
 }
 

@@ -192,7 +192,7 @@ release(FunctionCallInfo fcinfo)
 
 	if (!PG_ARGISNULL(next_argument(by)))
 		slot = slot_number_argument(fcinfo, next_argument(by), "slot");
-	PG_RETURN_BOOL(slots_release(name, list_make1_int(slot)) > 0);
+	PG_RETURN_BOOL(slot_release(name, slot));
 }
 
 /* (namespace, name, slots): each of these.  Returns how many this session had. */
