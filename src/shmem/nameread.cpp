@@ -97,6 +97,15 @@ name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 	});
 }
 
+void
+name_prefetch(const NameReference &reference) noexcept
+{
+	if (reference.generation == 0 || name_chunks[reference.number / NAME_CHUNK_ENTRIES] == nullptr)
+		return;
+	for (size_t at = 0; at < sizeof(NameEntry); at += 64)
+		__builtin_prefetch(reinterpret_cast<char *>(entry_of(reference.number)) + at);
+}
+
 const KnownName *
 name_find_other(const GivenName &name)
 {

@@ -106,6 +106,9 @@ struct KnownName
  */
 const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner);
 
+/* name_find() will soon be called for this entry: begin to fetch it from memory. */
+void		name_prefetch(const NameReference &reference) noexcept;
+
 /*
  * Another name of the key in this database, palloc'd; null if there is none.  A name comes before a
  * label, and a label that counts before one that does not.  May ereport.

@@ -80,6 +80,12 @@ public:
 		return wanted.name || wanted.hold ? names.holds.find(entry) : KnownHold{};
 	}
 
+	/*
+	 * The same for the next entry of a scan.  The holds of several entries are found at once, and
+	 * their names are fetched, so that the processor waits for memory once and not for each row.
+	 */
+	const KnownHold &next_hold();
+
 	/* The Datum of one of the texts of the program, which is made once. */
 	Datum		word(const char *text);
 
@@ -97,13 +103,31 @@ private:
 	Datum		query = Datum(0);
 	const LockEntry *last = nullptr;
 
+	static constexpr int AHEAD = 16;
 	static constexpr int MAX_WORDS = 16;
 
 	MemoryContext context = CurrentMemoryContext;
 	const char *words[MAX_WORDS];
 	Datum		word_datums[MAX_WORDS];
 	int			word_count = 0;
+	KnownHold	ahead[AHEAD];	/* of the entries from a multiple of AHEAD on */
 };
+
+const KnownHold &
+LockRows::next_hold()
+{
+	int			last_ahead = Min(next + AHEAD, entries.count);
+
+	if (next % AHEAD == 0)
+	{
+		for (int i = next; i < last_ahead; i++)
+		{
+			ahead[i % AHEAD] = hold_of(entries.entries[i]);
+			name_prefetch(ahead[i % AHEAD].hold.used.name);
+		}
+	}
+	return ahead[next % AHEAD];
+}
 
 Datum
 LockRows::word(const char *text)
@@ -354,9 +378,9 @@ next_row(ForeignScanState *scan)
 	ExecClearTuple(slot);
 	if (rows->next < rows->entries.count)
 	{
+		KnownHold	hold = rows->next_hold();
 		const LockEntry &entry = rows->entries.entries[rows->next++];
 		DecodedTag	tag = decode_tag(entry.tag);
-		KnownHold	hold = rows->hold_of(entry);
 		Row			row = rows->begin(entry);
 
 		add_name_columns(row, tag, rows->wanted.name
