@@ -115,6 +115,13 @@ my @cases = (
             WHERE key = advisory.key('n', 'a')))" } } qw(check_lease renew_lease end_lease)),
     { before => q(SELECT * FROM advisory.lease('n', 'a', '1 min')),
         call => q(SELECT advisory.break_lease('n', 'a')) },
+    { call => q(CALL advisory.await_lease_slot('n', 'a', 3, '1 min')), alone => 1 },
+    (map { { call => "SELECT * FROM advisory.$_('n', 'a', 3, '1 min')" } } qw(lease_slot
+        try_lease_slot)),
+    { before => q(SELECT * FROM advisory.lease_slot('n', 'a', 3, '1 min')),
+        call => q(SELECT advisory.renew_lease('n', 'a', (SELECT token FROM advisory._leases
+            WHERE key = advisory.key('n', 'a')))) },
+    (map { { call => "SELECT advisory.$_('n', 'a')" } } qw(is_leased leased_slots)),
     { call => q(SELECT advisory.claim('n', 'a', '1 hour')) },
     { call => q(SELECT advisory.claim('n', 'a', '1 day', time_zone => 'Asia/Tokyo')) },
     { call => q(SELECT advisory.claim_apart('n', 'a', '1 hour')) },
