@@ -74,6 +74,13 @@ raise_row_prevented(const char *table)
 	raise_changed(table, "A trigger or rule has prevented a row from being written.");
 }
 
+/* The latest committed data.  A parallel operation can only use its own snapshot. */
+static Snapshot
+latest_snapshot()
+{
+	return IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot();
+}
+
 void
 execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments)
 {
@@ -99,9 +106,8 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 			elog(ERROR, "could not prepare \"%s\"", statement->text);
 		statement->plan = prepared;
 	}
-	/* As above. */
 	if (statement->sees_latest)
-		snapshot = IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot();
+		snapshot = latest_snapshot();
 
 	int			result = SPI_execute_snapshot(statement->plan, values, nulls, snapshot,
 											  InvalidSnapshot, statement->result == SPI_OK_SELECT,
@@ -139,8 +145,7 @@ OwnScan::OwnScan(const char *table, const char *primary_key, int64 key, int32 fr
 		raise_changed(table, "Its primary key is another one.");
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(key));
 	ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(from));
-	/* A parallel operation can only use its own snapshot. */
-	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot());
+	snapshot = RegisterSnapshot(latest_snapshot());
 	scan = systable_beginscan_ordered(relation, index, snapshot, 2, keys);
 }
 
