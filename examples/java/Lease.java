@@ -309,7 +309,8 @@ public class Lease implements AutoCloseable {
      *
      * If somebody cancels a COMMIT that waits for the synchronous standby, the server reports
      * success, and a WARNING. Its SQLSTATE is 01000, as of others, and its text is in the server's
-     * language. So any warning is taken for that one.
+     * language. So any warning is taken for that one, but for the extension's own, which has no
+     * translations: that the key has another name.
      */
     private synchronized Object ask(long millis, String sql, Object... values) throws SQLException {
         long giveUp = now() + millis;
@@ -324,7 +325,8 @@ public class Lease implements AutoCloseable {
                     warning = null;
                     for (SQLWarning notice = statement.getWarnings(); notice != null;
                             notice = notice.getNextWarning()) {
-                        if (!"00000".equals(notice.getSQLState())) {
+                        if (!"00000".equals(notice.getSQLState())
+                                && !notice.getMessage().endsWith(" also has another name")) {
                             warning = notice.getMessage();
                         }
                     }
