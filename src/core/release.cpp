@@ -53,13 +53,6 @@ not_held(const LockName &name, const char *message, const char *detail, const ch
 	return complain(name, message, detail, hint, is_error ? ERROR : WARNING);
 }
 
-/* The locks that a call has released although the transaction has written under them. */
-struct EarlyReleases
-{
-	int			count = 0;
-	LockName	first;
-};
-
 /*
  * How often this session has the lock in session scope.  hold: its session-level hold, or null.
  * May ereport (out of memory).
@@ -74,40 +67,41 @@ session_count(const Hold *hold, const LOCKTAG &tag, Mode mode)
 }
 
 /*
- * Release it count times, which is at most session_count().  That is early if the transaction has
- * written, and the session keeps no hold that excludes as much, as a transaction-level one.
+ * Release it count times, which is at most session_count().  Was that early: has the transaction
+ * written, and does the session keep no hold that excludes as much, as a transaction-level one?
  */
-static void
-release_holds(const LockName &name, Hold *hold, Mode mode, int64 count, EarlyReleases *early)
+static bool
+release_holds(const LockName &name, Hold *hold, Mode mode, int64 count)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	bool		has_written = count > 0 && hold != nullptr && has_written_since(hold);
 
 	held_release(hold, tag, mode, count, name.by_name());
-	if (has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive) &&
-		early->count++ == 0)
-		early->first = name;
+	return has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive);
 }
 
-/* Obeys advisory_ext.unlock_before_commit, with one WARNING for all. */
+/*
+ * So many locks were released early, of which this is the first: obey
+ * advisory_ext.unlock_before_commit, with one WARNING for all.
+ */
 static void
-warn_early(const EarlyReleases &early)
+warn_early(const LockName &first, int count)
 {
-	if (early.count == 0 || setting::unlock_before_commit == ALLOWED_ON)
+	if (setting::unlock_before_commit == ALLOWED_ON)
 		return;
 
-	bool		is_one = early.count == 1;
-	char	   *shown = display_lock(early.first);
+	bool		is_one = count == 1;
+	char	   *shown = display_lock(first);
 
 	ereport(WARNING,
 			(errmsg("advisory lock \"%s\"%s released before what was written under %s is committed",
 					shown,
-					is_one ? " is" : psprintf(" and %d more are", early.count - 1),
+					is_one ? " is" : psprintf(" and %d more are", count - 1),
 					is_one ? "it" : "them"),
 			 errdetail("Until COMMIT others see the old rows, also whoever takes the lock now."),
 			 errhint("Release it after COMMIT, or take it with advisory.xact_lock(). To allow it, "
 					 "SET advisory_ext.unlock_before_commit = on."),
-			 set_lock_fields(early.first)));
+			 set_lock_fields(first)));
 }
 
 bool
@@ -115,12 +109,11 @@ lock_release(const LockName &name, Mode mode)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	Hold	   *hold = held_find(tag, mode, Scope::session, name.cached);
-	EarlyReleases early;
 
 	if (session_count(hold, tag, mode) > 0)
 	{
-		release_holds(name, hold, mode, 1, &early);
-		warn_early(early);
+		if (release_holds(name, hold, mode, 1))
+			warn_early(name, 1);
 		log_ended_holds();
 		return true;
 	}
@@ -212,17 +205,18 @@ lock_release_all(const LockName &name)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	int64		released = 0;
-	EarlyReleases early;
+	int			early = 0;
 
 	for (Mode mode : ALL_MODES)
 	{
 		Hold	   *hold = held_find(tag, mode, Scope::session, name.cached);
 		int64		count = session_count(hold, tag, mode);
 
-		release_holds(name, hold, mode, count, &early);
+		early += release_holds(name, hold, mode, count);
 		released += count;
 	}
-	warn_early(early);
+	if (early > 0)
+		warn_early(name, early);
 	log_ended_holds();
 	return released;
 }
@@ -231,7 +225,8 @@ int64
 lock_release_namespace(std::string_view ns)
 {
 	int64		released = 0;
-	EarlyReleases early;
+	int			early = 0;
+	LockName	first;			/* that was released early */
 
 	/* A hold that is released leaves the list. */
 	for (Hold *hold : holds_in(HoldState::session))
@@ -247,11 +242,12 @@ lock_release_namespace(std::string_view ns)
 			released += hold->count_by_name;
 			if (hold->semaphore != nullptr)
 				held_release(hold, hold->key.tag, hold->key.mode, hold->count_by_name, true);
-			else
-				release_holds(name, hold, hold->key.mode, hold->count_by_name, &early);
+			else if (release_holds(name, hold, hold->key.mode, hold->count_by_name) && early++ == 0)
+				first = name;
 		}
 	}
-	warn_early(early);
+	if (early > 0)
+		warn_early(first, early);
 	log_ended_holds();
 	return released;
 }
