@@ -448,18 +448,22 @@ dispose_of(Hold *hold) noexcept
 	name_release(name);
 }
 
+static pg_noinline void
+log_first_ended()
+{
+	Hold	   *hold = hold_at(dlist_pop_head_node(list_of(HoldState::to_log)));
+	Hold		ended = *hold;
+
+	ended.name->to_log--;
+	free_hold(hold);
+	log_hold(&ended, ended.ended_at);
+}
+
 void
 log_ended_holds()
 {
 	while (held_has_any(HoldState::to_log))
-	{
-		Hold	   *hold = hold_at(dlist_pop_head_node(list_of(HoldState::to_log)));
-		Hold		ended = *hold;
-
-		ended.name->to_log--;
-		free_hold(hold);
-		log_hold(&ended, ended.ended_at);
-	}
+		log_first_ended();
 }
 
 /* The session no longer has the lock: count that, and log it if the hold was long. */

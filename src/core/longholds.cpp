@@ -66,22 +66,13 @@ is_still_idle() noexcept
 	return debug_query_string == nullptr && GetCurrentStatementStartTimestamp() == statement_before;
 }
 
-void
-idle_holder_check()
+/* End the session, if it holds a lock. */
+static pg_noinline void
+end_idle_holder()
 {
 	StringInfoData names;
 	int			count = 0;
 
-	if (setting::idle_holder_timeout <= 0)
-		return;
-	/* A process has few timers, so one that does not need this one does not register it. */
-	if (timer == MAX_TIMEOUTS && MyBackendType == B_BACKEND)
-		timer = RegisterTimeout(USER_TIMEOUT, []() {
-			is_expired = true;
-			stir_if_idle();
-		});
-	if (!is_expired || !is_still_idle())
-		return;
 	initStringInfo(&names);
 	for (const Hold *hold : holds_in(HoldState::session))
 	{
@@ -95,6 +86,21 @@ idle_holder_check()
 				(errcode(ERRCODE_IDLE_SESSION_TIMEOUT),
 				 errmsg("terminating connection due to \"advisory_ext.idle_holder_timeout\""),
 				 errdetail_log("The session was idle and held %s.", names.data)));
+}
+
+void
+idle_holder_check()
+{
+	if (setting::idle_holder_timeout <= 0)
+		return;
+	/* A process has few timers, so one that does not need this one does not register it. */
+	if (timer == MAX_TIMEOUTS && MyBackendType == B_BACKEND)
+		timer = RegisterTimeout(USER_TIMEOUT, []() {
+			is_expired = true;
+			stir_if_idle();
+		});
+	if (is_expired && is_still_idle())
+		end_idle_holder();
 }
 
 void

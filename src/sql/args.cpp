@@ -418,18 +418,11 @@ function_of_other_scope(const char *function, Scope scope)
 #define HINT_OF_BARRIER \
 	"To only wait for those that hold it now, put BEGIN and COMMIT around it: recipe \"Barrier\"."
 
-void
-check_scope(FunctionCallInfo fcinfo, Scope scope)
+/* Raise a WARNING or an error, depending on what the setting of this scope allows. */
+static pg_noinline void
+complain_about_scope(FunctionCallInfo fcinfo, Scope scope, int allowed)
 {
-	int			allowed = scope == Scope::session ? setting::session_locks
-		: setting::warn_no_transaction;
 	int			level = allowed == ALLOWED_OFF ? ERROR : WARNING;
-
-	if (allowed == ALLOWED_ON ||
-		(scope == Scope::transaction &&
-		 (!is_whole_statement(fcinfo) || IsInTransactionBlock(true))))
-		return;
-
 	const char *function = get_func_name(fcinfo->flinfo->fn_oid);
 
 	if (function == nullptr)
@@ -459,6 +452,19 @@ check_scope(FunctionCallInfo fcinfo, Scope scope)
 				 errdetail("Behind a transaction pooler a session-level lock outlives the client "
 						   "that took it."),
 				 errhint("Use advisory.%s() instead.", instead)));
+}
+
+void
+check_scope(FunctionCallInfo fcinfo, Scope scope)
+{
+	int			allowed = scope == Scope::session ? setting::session_locks
+		: setting::warn_no_transaction;
+
+	if (allowed == ALLOWED_ON ||
+		(scope == Scope::transaction &&
+		 (!is_whole_statement(fcinfo) || IsInTransactionBlock(true))))
+		return;
+	complain_about_scope(fcinfo, scope, allowed);
 }
 
 }								/* namespace advisory */
