@@ -61,18 +61,6 @@ hash_of_key(int64 key, uint32 besides) noexcept
 						  static_cast<uint32>(key), besides);
 }
 
-/* The hash of two texts, and of a number that comes with them. */
-inline uint64
-hash_of_texts(std::string_view a, std::string_view b, uint32 number) noexcept
-{
-	auto		hash = [](std::string_view text, uint64 seed) {
-		return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
-								   static_cast<int>(text.size()), seed);
-	};
-
-	return hash(b, hash(a, hash_seed ^ (static_cast<uint64>(number) << 32 | a.size())));
-}
-
 /* A hash table of entries that begin with a key, whose bytes are compared. */
 template <typename Key, typename Entry>
 inline HTAB *

@@ -213,23 +213,40 @@ add_entry(Key key, Oid role)
 	return name;
 }
 
-/* By which an entry is found; 0 if the texts are too long for that. */
 static uint64
-hash_of_name(Oid role, std::string_view ns, std::string_view name) noexcept
+hash_of_text(const char *text, size_t length, uint64 seed) noexcept
 {
-	return ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES
-		? hash_of_texts(ns, name, role) : 0;
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text),
+							   static_cast<int>(length), seed);
+}
+
+/* By which an entry is found whose text is that long. */
+static uint64
+hash_of_name(Oid role, const char *text, size_t length) noexcept
+{
+	return hash_of_text(text, length, hash_seed ^ role);
 }
 
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	Oid			role = GetUserId();
-	uint64		hash = hash_of_name(role, ns, name);
-	CachedName *found = buckets != nullptr ? *text_chain(hash) : nullptr;
+	char		text[2 * NAME_BYTES + 1];	/* as in an entry */
+	size_t		length = ns.size() + 1 + name.size();
+	CachedName *found = nullptr;
+	uint64		hash = 0;
 
+	if (buckets != nullptr && length <= sizeof(text))
+	{
+		memcpy(text, ns.data(), ns.size());
+		text[ns.size()] = '\0';
+		memcpy(text + ns.size() + 1, name.data(), name.size());
+		hash = hash_of_name(role, text, length);
+		found = *text_chain(hash);
+	}
 	while (found != nullptr && !(found->hash == hash && found->role == role &&
-								 name_of(found) == name && namespace_of(found) == ns))
+								 found->text_length() == length &&
+								 memcmp(found->text, text, length) == 0))
 		found = found->next_by_text;
 	if (found != nullptr)
 		return LockName{found->key, ns, name, found, found->version};
@@ -240,8 +257,7 @@ named_lock(std::string_view ns, std::string_view name)
 static uint64
 hash_of_namespace(std::string_view ns) noexcept
 {
-	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(ns.data()),
-							   static_cast<int>(ns.size()), hash_seed);
+	return hash_of_text(ns.data(), ns.size(), hash_seed);
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -274,7 +290,8 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->ns_hash = is_ns_cut ? hash_of_namespace(name.ns) : 0;
 	entry->state = NameState::unstored;
 	entry->reference = NameReference{};
-	entry->hash = name.by_name() && !is_cut ? hash_of_name(entry->role, ns, text) : 0;
+	entry->hash = name.by_name() && !is_cut
+		? hash_of_name(entry->role, copy, entry->text_length()) : 0;
 	if (entry->hash != 0)
 		add_to_chain<&CachedName::next_by_text>(text_chain(entry->hash), entry);
 }

@@ -58,6 +58,11 @@ struct CachedName
 	{
 		return state == NameState::pinned || state == NameState::outranked;
 	}
+	/* Of namespace and name, with the zero byte between them. */
+	size_t		text_length() const noexcept
+	{
+		return static_cast<size_t>(ns_length) + 1 + name_length;
+	}
 	/* Null for a label, and if there is no text. */
 	const char *ns() const noexcept
 	{
