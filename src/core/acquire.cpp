@@ -31,8 +31,11 @@ static bool
 try_lock_now(Attempt *attempt)
 {
 	const LockRequest &request = static_cast<HoldAttempt *>(attempt)->request;
+	LOCKTAG		tag = request.tag();
+	const Hold *hold = attempt->name->hold;
 
-	return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
+	return (hold != nullptr && take_lock_again(hold->local, tag, request.mode, request.scope)) ||
+		take_lock(tag, request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /* Is this session the only one that holds the lock, in the other mode?  Then others may wait. */
@@ -118,7 +121,7 @@ check_standby()
 {
 	bool		is_refused = setting::standby_locks == ALLOWED_OFF;
 
-	if (is_refused ? !RecoveryInProgress() : !is_to_be_told(OnStandby::takes_locks))
+	if (!RecoveryInProgress() || !(is_refused || is_to_be_told(OnStandby::takes_locks)))
 		return;
 	ereport(is_refused ? ERROR : WARNING,
 			(errcode(is_refused ? ERRCODE_READ_ONLY_SQL_TRANSACTION : ERRCODE_WARNING),
@@ -170,11 +173,17 @@ add_granted(HoldAttempt *attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* The same.  An error ends a transaction-level hold, but not a session-level one: give that up. */
+/*
+ * The same.  An error ends a transaction-level hold, but not a session-level one: give that up.
+ * There is no error if it was granted at once, since held_prepare() has made room for one hold, and
+ * slots are among the held locks already.
+ */
 static void
 add_or_give_up(HoldAttempt *attempt)
 {
 	STOP_POINT("granted");
+	if (attempt->wait_start == 0 && !InterruptPending)
+		return attempt->routine.add(attempt);
 	if (attempt->request.scope == Scope::transaction)
 		return add_granted(attempt);
 	PG_TRY();

@@ -65,6 +65,24 @@ take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait)
 										 dont_wait, &last_local);
 }
 
+/*
+ * The same for a lock that this entry may still be of: true if its owner is the same, too, and the
+ * lock was granted.  It is what LockAcquire() does then, without looking the entry up.
+ */
+inline bool
+take_lock_again(LOCALLOCK *local, const LOCKTAG &tag, Mode mode, Scope scope) noexcept
+{
+	ResourceOwner owner = scope == Scope::session ? nullptr : CurrentResourceOwner;
+
+	if (local->numLockOwners == 0 || local->lockOwners[0].owner != owner ||
+		local->tag.mode != lockmode_of(mode) || !same_tag(local->tag.lock, tag))
+		return false;
+	local->nLocks++;
+	local->lockOwners[0].nLocks++;
+	last_local = local;
+	return true;
+}
+
 /* Release a session-level hold. */
 inline void
 release_session_lock(const LOCKTAG &tag, Mode mode)
