@@ -6,7 +6,8 @@ use Leases;
 use LeaseSlots;
 use Time::HiRes qw(sleep time);
 
-use constant { TAKERS => 10, GRANTS => 150, CRASHES => 3 };
+# With LONG=1 there are 10,000 grants.
+use constant { TAKERS => 10, GRANTS => $ENV{LONG} ? 3500 : 150, CRASHES => $ENV{LONG} ? 30 : 3 };
 
 my $owner = create_portable_database();
 my $look = session(application => 'look');
