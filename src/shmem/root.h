@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 19"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 20"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey

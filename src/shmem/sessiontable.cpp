@@ -144,10 +144,10 @@ publish_hold(const PublishedHold &hold) noexcept
 		my_session->hold_count = place + 1;
 		return place;
 	}
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(my_session);
 	first_free = my_holds[place].next_free;
 	my_holds[place] = hold;
-	LWLockRelease(&my_session->lock);
+	PGSTAT_END_WRITE_ACTIVITY(my_session);
 	return place;
 }
 
@@ -163,9 +163,9 @@ publish_since(int place, TimestampTz since) noexcept
 {
 	if (place == NO_PLACE)
 		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(my_session);
 	my_holds[place].acquired_at = since;
-	LWLockRelease(&my_session->lock);
+	PGSTAT_END_WRITE_ACTIVITY(my_session);
 }
 
 void
@@ -173,9 +173,9 @@ publish_name(int place, const UsedName &used) noexcept
 {
 	if (place == NO_PLACE || memcmp(&my_holds[place].used, &used, sizeof(used)) == 0)
 		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(my_session);
 	my_holds[place].used = used;
-	LWLockRelease(&my_session->lock);
+	PGSTAT_END_WRITE_ACTIVITY(my_session);
 }
 
 void
@@ -183,11 +183,11 @@ publish_acquirer(int place, int acquirer) noexcept
 {
 	if (place == NO_PLACE || acquirer == NO_PLACE)
 		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(my_session);
 	my_holds[place].acquirer = static_cast<int16>(acquirer);
 	my_holds[place].transactions = my_session->transactions;
 	my_holds[place].own_transactions = my_session->acquirers[acquirer].transactions;
-	LWLockRelease(&my_session->lock);
+	PGSTAT_END_WRITE_ACTIVITY(my_session);
 }
 
 void
@@ -195,7 +195,7 @@ withdraw_hold(int place) noexcept
 {
 	if (place == NO_PLACE)
 		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	PGSTAT_BEGIN_WRITE_ACTIVITY(my_session);
 	my_holds[place].objsubid = 0;
 	my_holds[place].next_free = first_free;
 	first_free = place;
@@ -205,7 +205,7 @@ withdraw_hold(int place) noexcept
 		my_session->hold_count = 0;
 		my_session->acquirer_count = 0;
 	}
-	LWLockRelease(&my_session->lock);
+	PGSTAT_END_WRITE_ACTIVITY(my_session);
 }
 
 int
@@ -291,6 +291,8 @@ static void
 copy_session(SharedSession *session, HoldReader::Session *copy)
 {
 	int			count = SESSION_READ_HOLDS;
+	int			before;
+	int			after;
 
 	copy->holds = holds_create(CurrentMemoryContext, session->hold_count, nullptr);
 	for (int first = 0; count == SESSION_READ_HOLDS; first += SESSION_READ_HOLDS)
@@ -299,15 +301,21 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(&session->lock, LW_SHARED);
-		count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
-		pg_read_barrier();
-		if (count > 0)
+		do
 		{
-			void	   *all = dsa_get_address(shared_area, session->holds);
+			pgstat_begin_read_activity(session, before);
+			count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
+			pg_read_barrier();
+			if (count > 0)
+			{
+				void	   *all = dsa_get_address(shared_area, session->holds);
 
-			memcpy(holds, static_cast<PublishedHold *>(all) + first, sizeof(PublishedHold) * count);
-		}
-		copy->shared = *session;
+				memcpy(holds, static_cast<PublishedHold *>(all) + first,
+					   sizeof(PublishedHold) * count);
+			}
+			copy->shared = *session;
+			pgstat_end_read_activity(session, after);
+		} while (!pgstat_read_activity_complete(before, after));
 		LWLockRelease(&session->lock);
 		for (int i = 0; i < count; i++)
 		{

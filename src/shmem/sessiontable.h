@@ -11,10 +11,13 @@
  * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other
  * processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS holds at a
  * time, so that the process does not wait long.  A process reads its own part without the lock.
- * It also adds a hold at the end of the list without the lock, and writes the hold before
- * hold_count.  And it changes the scope of a hold without the lock, since readers see either the
- * old or the new value, like is_leaving of its wait.  The links belong to slotstate.cpp, which says
- * how they are protected.
+ *
+ * Holds come and go with each lock, so a process changes those on its list without the lock.  It
+ * counts the change in st_changecount before and after, as the server does for pg_stat_activity
+ * (utils/backend_status.h), and a reader looks again if the count has changed, or is odd.  It adds a
+ * hold at the end of the list without that, and writes the hold before hold_count.  And it changes
+ * the scope of a hold without that, since readers see either the old or the new value, like
+ * is_leaving of its wait.  The links belong to slotstate.cpp, which says how they are protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -100,6 +103,7 @@ constexpr int NO_LINK = -1;
 struct SharedSession
 {
 	LWLock		lock;
+	int			st_changecount; /* of the holds; odd while one of them is being changed */
 	/* Of the last session in this place that asked for a lock through the extension. */
 	int			pid;
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
