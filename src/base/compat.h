@@ -303,17 +303,13 @@ waiters_of(LOCK *lock) noexcept
 }
 
 /*
- * Make room for one more element in a table of lib/simplehash.h that outlives the statement, with
- * the table's own grow function.  The next insert raises no error then, if SH_GROW_MAX_DIB and
- * SH_GROW_MAX_MOVE are infinite.  May ereport (out of memory), and then the table stays as it was.
- * Before 17 such an error left a table that could not grow with its old memory and its new size.
+ * Grow a table of lib/simplehash.h, with its own function.  Before 17 an error left a table that
+ * could not grow with its old memory and its new size.
  */
 template <typename Table, typename Size>
-inline void
-simplehash_make_room(Table *table, void (*grow)(Table *, Size))
+pg_noinline void
+simplehash_grow(Table *table, void (*grow)(Table *, Size))
 {
-	if (table->members < table->grow_threshold)
-		return;
 #if PG_VERSION_NUM >= 170000
 	grow(table, table->size * 2);
 #else
@@ -330,6 +326,19 @@ simplehash_make_room(Table *table, void (*grow)(Table *, Size))
 	}
 	PG_END_TRY();
 #endif
+}
+
+/*
+ * Make room for one more element in a table that outlives the statement.  The next insert raises no
+ * error then, if SH_GROW_MAX_DIB and SH_GROW_MAX_MOVE are infinite.  May ereport (out of memory),
+ * and then the table stays as it was.
+ */
+template <typename Table, typename Size>
+inline void
+simplehash_make_room(Table *table, void (*grow)(Table *, Size))
+{
+	if (table->members >= table->grow_threshold)
+		simplehash_grow(table, grow);
 }
 
 }								/* namespace compat */

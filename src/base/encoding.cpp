@@ -52,16 +52,14 @@ ascii_bytes(std::string_view text) noexcept
 	}) - text.begin());
 }
 
-std::string_view
-to_utf8(std::string_view text)
+static pg_noinline std::string_view
+convert_to_utf8(std::string_view text)
 {
 	static FmgrInfo kept;
 	int			encoding = GetDatabaseEncoding();
 	FmgrInfo   *conversion = nullptr;
 	char	   *converted;
 
-	if (encoding == PG_UTF8 || ascii_bytes(text) == static_cast<int>(text.size()))
-		return text;
 	if (encoding != PG_SQL_ASCII)
 		conversion = find_conversion(&kept, encoding, PG_UTF8);
 	if (conversion == nullptr)
@@ -73,6 +71,14 @@ to_utf8(std::string_view text)
 		convert(conversion, encoding, PG_UTF8, text, converted, true);
 	}
 	return converted == text.data() ? text : std::string_view(converted, strlen(converted));
+}
+
+std::string_view
+to_utf8(std::string_view text)
+{
+	if (GetDatabaseEncoding() == PG_UTF8 || ascii_bytes(text) == static_cast<int>(text.size()))
+		return text;
+	return convert_to_utf8(text);
 }
 
 char *

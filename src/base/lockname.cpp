@@ -67,7 +67,8 @@ key_of(std::string_view ns, std::string_view name)
 	std::string_view utf8_ns = to_utf8(ns);
 	std::string_view utf8_name = to_utf8(name);
 	size_t		length = utf8_ns.size() + 1 + utf8_name.size();
-	auto	   *joined = static_cast<char *>(palloc(length));
+	char		buffer[2 * NAME_BYTES + 1];
+	char	   *joined = length <= sizeof(buffer) ? buffer : static_cast<char *>(palloc(length));
 
 	memcpy(joined, utf8_ns.data(), utf8_ns.size());
 	joined[utf8_ns.size()] = '\0';
@@ -75,7 +76,8 @@ key_of(std::string_view ns, std::string_view name)
 
 	Key			key = digest(std::string_view(joined, length));
 
-	pfree(joined);
+	if (joined != buffer)
+		pfree(joined);
 	return key;
 }
 
@@ -108,16 +110,19 @@ kept_bytes(std::string_view text)
 	return pg_mbcharcliplen(text.data(), static_cast<int>(text.size()), characters);
 }
 
+static pg_noinline std::string_view
+cut_part(std::string_view text)
+{
+	int			kept = kept_bytes(text);
+
+	return static_cast<size_t>(kept) == text.size() ? text
+		: psprintf("%.*s%s", kept, text.data(), CUT_MARK);
+}
+
 std::string_view
 shown_part(std::string_view text)
 {
-	size_t		kept = text.size();
-
-	if (text.size() * MAX_CONVERSION_GROWTH > NAME_BYTES)
-		kept = kept_bytes(text);
-	if (kept == text.size())
-		return text;
-	return psprintf("%.*s%s", static_cast<int>(kept), text.data(), CUT_MARK);
+	return text.size() * MAX_CONVERSION_GROWTH <= NAME_BYTES ? text : cut_part(text);
 }
 
 char *

@@ -25,14 +25,10 @@ static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 
 static int64 until_look = 0;
 
-void
-check_pool(const LockName &name, const LockRequest *request, int wanted)
+static pg_noinline void
+look_at_pool(const LockName &name, const LockRequest *request, int wanted)
 {
 	int			limit = setting::pool_limit;
-
-	if (limit == 0 || (until_look -= wanted) >= 0)
-		return;
-
 	PoolState	pool = read_pool();
 
 	until_look = Min(pool_room(pool, limit) / PART_OF_ROOM, MOST_BETWEEN_LOOKS);
@@ -64,6 +60,13 @@ check_pool(const LockName &name, const LockRequest *request, int wanted)
 			 errhint("Release locks, or protect several things by one lock. To hold this many "
 					 "locks, increase max_locks_per_transaction and restart the server."),
 			 set_lock_fields(name)));
+}
+
+void
+check_pool(const LockName &name, const LockRequest *request, int wanted)
+{
+	if (setting::pool_limit > 0 && (until_look -= wanted) < 0)
+		look_at_pool(name, request, wanted);
 }
 
 int64
