@@ -61,7 +61,8 @@ same_hold(const HoldKey &a, const HoldKey &b) noexcept
 #define SH_EQUAL(table, a, b) same_hold(*(a), *(b))
 #define SH_STORE_HASH
 #define SH_GET_HASH(table, place) (place)->hash
-#define SH_GROW_MAX_DIB INT_MAX	/* it grows in get_memory() only */
+#define SH_FILLFACTOR (0.7)		/* fewer steps for one that is new */
+#define SH_GROW_MAX_DIB INT_MAX /* it grows in get_memory() only */
 #define SH_GROW_MAX_MOVE INT_MAX
 #define SH_SCOPE static inline
 #define SH_DECLARE
