@@ -22,6 +22,7 @@ struct LockName
 	Key			key;
 	std::string_view ns;		/* data() is null for a lock taken by key */
 	std::string_view name;		/* by key: the label; data() is null if none */
+	uint64		hash = 0;		/* of both texts, as core/namecache has it; 0 if it has none */
 	/*
 	 * What core/namecache knew about it when this was made; null if nothing.  Only name_ask() may
 	 * follow it, because the entry can have another name, and another version, by now.

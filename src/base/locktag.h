@@ -42,23 +42,23 @@ inline uint64 hash_seed = 0;
 void		hash_seed_init();
 
 /*
- * For hash tables in this process's memory: the hash of the two halves of a key, and of a number
- * that comes with it.
+ * The hash of the two halves of a key, and of a number that comes with it.  Hash tables in shared
+ * memory have a seed of their own.
  */
 inline uint32
-hash_of_halves(uint32 high, uint32 low, uint32 besides) noexcept
+hash_of_halves(uint32 high, uint32 low, uint32 besides, uint64 seed = hash_seed) noexcept
 {
-	uint32		hash = murmurhash32(low ^ static_cast<uint32>(hash_seed));
+	uint32		hash = murmurhash32(low ^ static_cast<uint32>(seed));
 
-	hash = murmurhash32(hash ^ high ^ static_cast<uint32>(hash_seed >> 32));
+	hash = murmurhash32(hash ^ high ^ static_cast<uint32>(seed >> 32));
 	return murmurhash32(hash ^ besides);
 }
 
 inline uint32
-hash_of_key(int64 key, uint32 besides) noexcept
+hash_of_key(int64 key, uint32 besides, uint64 seed = hash_seed) noexcept
 {
 	return hash_of_halves(static_cast<uint32>(static_cast<uint64>(key) >> 32),
-						  static_cast<uint32>(key), besides);
+						  static_cast<uint32>(key), besides, seed);
 }
 
 /* A hash table of entries that begin with a key, whose bytes are compared. */

@@ -47,6 +47,7 @@ static int	bucket_bits = 0;	/* their number is two to the power of this */
 
 static CachedName *dropped = nullptr;
 static int	entry_count = 0;
+static uint32 last_version = 0;
 
 /* When there are this many entries, those that are not in use are dropped. */
 static int	drop_at = MIN_KEPT_NAMES;
@@ -80,16 +81,17 @@ bucket_of(uint64 hash) noexcept
 	return &buckets[hash >> (64 - bucket_bits)];
 }
 
+/* hash: of key and role. */
 static CachedName **
-key_chain(Key key, Oid role) noexcept
+key_chain(uint32 hash) noexcept
 {
-	return &bucket_of(static_cast<uint64>(hash_of_key(key.value, role)) << 32)->by_key;
+	return &bucket_of(static_cast<uint64>(hash) << 32)->by_key;
 }
 
 static CachedName **
-text_chain(uint64 hash) noexcept
+text_chain(uint64 hash, Oid role) noexcept
 {
-	return &bucket_of(hash)->by_text;
+	return &bucket_of(hash ^ static_cast<uint64>(murmurhash32(role)) << 32)->by_text;
 }
 
 template <CachedName *CachedName::*next>
@@ -104,21 +106,21 @@ add_to_chain(CachedName **first, CachedName *name) noexcept
 static void
 add_to_chains(CachedName *name) noexcept
 {
-	add_to_chain<&CachedName::next_by_key>(key_chain(name->key, name->role), name);
+	add_to_chain<&CachedName::next_by_key>(key_chain(name->key_hash), name);
 	if (name->hash != 0)
-		add_to_chain<&CachedName::next_by_text>(text_chain(name->hash), name);
+		add_to_chain<&CachedName::next_by_text>(text_chain(name->hash, name->role), name);
 }
 
 /* Give up the text of an entry that gets another one, or is dropped. */
 static void
 give_up_text(CachedName *name) noexcept
 {
-	name->version++;
+	name->version = ++last_version;
 	if (name->has_pin())
 		name_unpin(name->reference);
 	if (name->hash != 0)
 	{
-		CachedName **link = text_chain(name->hash);
+		CachedName **link = text_chain(name->hash, name->role);
 
 		while (*link != name)
 			link = &(*link)->next_by_text;
@@ -178,9 +180,9 @@ add_buckets()
 }
 
 static CachedName *
-find_by_key(Key key, Oid role) noexcept
+find_by_key(Key key, Oid role, uint32 hash) noexcept
 {
-	CachedName *found = buckets != nullptr ? *key_chain(key, role) : nullptr;
+	CachedName *found = buckets != nullptr ? *key_chain(hash) : nullptr;
 
 	while (found != nullptr && !(found->key == key && found->role == role))
 		found = found->next_by_key;
@@ -189,7 +191,7 @@ find_by_key(Key key, Oid role) noexcept
 
 /* May ereport (out of memory). */
 static CachedName *
-add_entry(Key key, Oid role)
+add_entry(Key key, Oid role, uint32 hash)
 {
 	if (cache_context == nullptr)
 		cache_context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names",
@@ -199,32 +201,27 @@ add_entry(Key key, Oid role)
 	if (buckets == nullptr || entry_count >= 1 << bucket_bits)
 		add_buckets();
 	if (dropped == nullptr)
-		dropped = static_cast<CachedName *>(
-			MemoryContextAllocZero(cache_context, sizeof(CachedName)));
+	{
+		dropped = static_cast<CachedName *>(MemoryContextAlloc(cache_context, sizeof(CachedName)));
+		dropped->next_by_key = nullptr;
+	}
 
 	CachedName *name = dropped;
-	uint32		version = name->version + 1;
 
 	dropped = name->next_by_key;
 	*name = CachedName{key, role};
-	name->version = version;
+	name->key_hash = hash;
+	name->version = ++last_version;
 	add_to_chains(name);
 	entry_count++;
 	return name;
 }
 
 static uint64
-hash_of_text(const char *text, size_t length, uint64 seed) noexcept
+hash_of_text(const char *text, size_t length) noexcept
 {
 	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text),
-							   static_cast<int>(length), seed);
-}
-
-/* By which an entry is found whose text is that long. */
-static uint64
-hash_of_name(Oid role, const char *text, size_t length) noexcept
-{
-	return hash_of_text(text, length, hash_seed ^ role);
+							   static_cast<int>(length), hash_seed);
 }
 
 LockName
@@ -236,28 +233,29 @@ named_lock(std::string_view ns, std::string_view name)
 	CachedName *found = nullptr;
 	uint64		hash = 0;
 
-	if (buckets != nullptr && length <= sizeof(text))
+	if (length <= sizeof(text))
 	{
 		memcpy(text, ns.data(), ns.size());
 		text[ns.size()] = '\0';
 		memcpy(text + ns.size() + 1, name.data(), name.size());
-		hash = hash_of_name(role, text, length);
-		found = *text_chain(hash);
+		hash = hash_of_text(text, length);
+		if (buckets != nullptr)
+			found = *text_chain(hash, role);
 	}
 	while (found != nullptr && !(found->hash == hash && found->role == role &&
 								 found->text_length() == length &&
 								 memcmp(found->text, text, length) == 0))
 		found = found->next_by_text;
 	if (found != nullptr)
-		return LockName{found->key, ns, name, found, found->version};
-	return LockName{key_of(ns, name), ns, name};
+		return LockName{found->key, ns, name, hash, found, found->version};
+	return LockName{key_of(ns, name), ns, name, hash};
 }
 
 /* With it, two long namespaces that are cut to the same text can be told apart. */
 static uint64
 hash_of_namespace(std::string_view ns) noexcept
 {
-	return hash_of_text(ns.data(), ns.size(), hash_seed);
+	return hash_of_text(ns.data(), ns.size());
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -276,24 +274,25 @@ rename_entry(CachedName *entry, const LockName &name)
 	std::string_view ns = shown_part(name.ns);
 	std::string_view text = shown_part(name.name);
 	auto	   *copy = static_cast<char *>(
-		MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
+		MemoryContextAlloc(cache_context, ns.size() + text.size() + 2));
 	bool		is_ns_cut = ns.data() != name.ns.data();
 	bool		is_cut = is_ns_cut || text.data() != name.name.data();
 
 	give_up_text(entry);
 	if (!ns.empty())
 		memcpy(copy, ns.data(), ns.size());
+	copy[ns.size()] = '\0';
 	memcpy(copy + ns.size() + 1, text.data(), text.size());
+	copy[ns.size() + 1 + text.size()] = '\0';
 	entry->text = copy;
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
 	entry->ns_hash = is_ns_cut ? hash_of_namespace(name.ns) : 0;
 	entry->state = NameState::unstored;
 	entry->reference = NameReference{};
-	entry->hash = name.by_name() && !is_cut
-		? hash_of_name(entry->role, copy, entry->text_length()) : 0;
+	entry->hash = is_cut ? 0 : name.hash;
 	if (entry->hash != 0)
-		add_to_chain<&CachedName::next_by_text>(text_chain(entry->hash), entry);
+		add_to_chain<&CachedName::next_by_text>(text_chain(entry->hash, entry->role), entry);
 }
 
 /* ---- The name table ---- */
@@ -376,9 +375,11 @@ name_ask(const LockName &name)
 
 	if (entry == nullptr || entry->version != name.version || entry->role != role)
 	{
-		entry = find_by_key(name.key, role);
+		uint32		hash = hash_of_key(name.key.value, role);
+
+		entry = find_by_key(name.key, role, hash);
 		if (entry == nullptr)
-			entry = add_entry(name.key, role);
+			entry = add_entry(name.key, role, hash);
 		if (should_rename(entry, name))
 			rename_entry(entry, name);
 	}
@@ -435,7 +436,8 @@ name_release(CachedName *name) noexcept
 const CachedName *
 name_remembered(Key key, bool has_label) noexcept
 {
-	const CachedName *found = find_by_key(key, GetUserId());
+	Oid			role = GetUserId();
+	const CachedName *found = find_by_key(key, role, hash_of_key(key.value, role));
 
 	return found != nullptr && (found->by_name() || (has_label && found->has_text()))
 		? found : nullptr;

@@ -39,8 +39,9 @@ struct CachedName
 	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
-	uint32		version;		/* changes with the text, the key and the role */
-	uint64		hash;			/* of role, namespace and name, to find it by these; else 0 */
+	uint32		version;		/* another one when the text, the key or the role changes */
+	uint64		hash;			/* of its text (see LockName), to find it by that and role; or 0 */
+	uint32		key_hash;		/* of key and role */
 	uint64		ns_hash;		/* of the whole namespace, if that was cut */
 	CachedName *next_by_key;	/* in the chain of its key, or of those that have been dropped */
 	CachedName *next_by_text;	/* in the chain of its hash */

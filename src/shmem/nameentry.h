@@ -145,11 +145,10 @@ reference_to(int number) noexcept
 	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
 }
 
-inline uint64
+inline uint32
 hash_of(const SharedKey &key) noexcept
 {
-	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key), sizeof(SharedKey),
-							   attached_root->seed);
+	return hash_of_key(key.key.value, key.database, attached_root->seed);
 }
 
 /*
@@ -157,7 +156,7 @@ hash_of(const SharedKey &key) noexcept
  * room for one, so that the hash table grows with the entries, and needs no memory of its own.
  */
 inline int *
-bucket_of(uint64 hash) noexcept
+bucket_of(uint32 hash) noexcept
 {
 	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
 }
@@ -165,7 +164,7 @@ bucket_of(uint64 hash) noexcept
 /* Call visit(number, entry) for each live entry of this key. */
 template <typename Visit>
 inline void
-visit_key(const SharedKey &key, uint64 hash, Visit visit)
+visit_key(const SharedKey &key, uint32 hash, Visit visit)
 {
 	NameEntry  *entry;
 

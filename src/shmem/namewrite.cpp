@@ -96,7 +96,7 @@ pop(int *list) noexcept
 /* ---- The hash table ---- */
 
 static void
-add_to_bucket(int number, uint64 hash) noexcept
+add_to_bucket(int number, uint32 hash) noexcept
 {
 	int		   *first = bucket_of(hash);
 
@@ -522,7 +522,7 @@ struct NewName
 	GivenName	given;
 	Oid			role;
 	SharedKey	key;
-	uint64		hash;			/* of the key */
+	uint32		hash;			/* of the key */
 
 	size_t		bytes() const noexcept
 	{
