@@ -53,11 +53,11 @@ sub theirs ($call, $name) {
 
 my $again = 'i % 900';
 my @compared = (
-    ['try_xact_lock(), 900 names again and again', "the built-in's with a hash", 1.5,
+    ['try_xact_lock(), 900 names again and again', "the built-in's with a hash", 1.3,
         ours(['try_xact_lock(%s)'], $again), theirs(['pg_try_advisory_xact_lock(%s)'], $again)],
-    ['try_xact_lock(), new names', "the built-in's with a hash", 2.9,
+    ['try_xact_lock(), new names', "the built-in's with a hash", 2.5,
         ours(['try_xact_lock(%s)'], 'i'), theirs(['pg_try_advisory_xact_lock(%s)'], 'i')],
-    ['try_lock() and unlock(), 900 names', "the built-ins' with a hash", 1.5,
+    ['try_lock() and unlock(), 900 names', "the built-ins' with a hash", 1.4,
         ours(['try_lock(%s)', 'unlock(%s)'], $again),
         theirs(['pg_try_advisory_lock(%s)', 'pg_advisory_unlock(%s)'], $again)],
     ['try_acquire() and release(), one semaphore', "a plain lock's by number", 2,
