@@ -20,7 +20,7 @@ async function main() {
         const result = await connection.query(sql.unsafe(template(text), ...values.map(bound)));
         notices.push(...result.notices.map((notice) => notice.message));
         return result.rows;
-    }, notices, (error) => error.cause ?? error));
+    }, notices));
     await pool.end();
 }
 main();
