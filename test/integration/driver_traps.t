@@ -160,6 +160,39 @@ SAID
 }
 
 SKIP: {
+    my $modules = node_modules("$FindBin::Bin/drivers/package.json")
+        or skip 'Node or its drivers are not here', 1;
+    prints('slonik: its timeouts, and the errors it throws as they are, or as a cause',
+        [ { NODE_PATH => $modules }, 'node' ], 'slonik.js', <<'JS', <<'SAID');
+const { createPool, sql } = require('slonik');
+
+const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env;
+const server = `postgresql://${PGUSER}@${encodeURIComponent(PGHOST)}:${PGPORT}/${PGDATABASE}`;
+
+async function tries(lock, options) {
+    const pool = await createPool(server, options);
+    console.log(await pool.one(sql.unsafe`SELECT
+        current_setting('idle_in_transaction_session_timeout') AS idle,
+        current_setting('statement_timeout') AS statement`));
+    await pool.query(lock).catch((error) => console.log(error.code, error.cause?.code));
+    await pool.end();
+}
+
+async function main() {
+    await tries(sql.unsafe`SELECT advisory.lock('taken', 'x', '10 ms')`);
+    await tries(sql.unsafe`SELECT advisory.lock('taken', 'x')`,
+        { idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT', statementTimeout: 100 });
+}
+main();
+JS
+{ idle: '1min', statement: '1min' }
+55P03 undefined
+{ idle: '0', statement: '100ms' }
+undefined 57014
+SAID
+}
+
+SKIP: {
     my $python = python('asyncpg') or skip 'Python or asyncpg is not here', 1;
     prints('asyncpg: its pool releases what a connection holds when it gets it back', [$python],
         'traps.py', <<'PYTHON', "True False\nTrue\n");
