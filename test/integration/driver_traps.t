@@ -76,6 +76,66 @@ SAID
 }
 
 SKIP: {
+    my ($units) = glob '/usr/lib/*/fpc/*/units/*/fcl-db/pqconnection.ppu';
+    skip 'Free Pascal or its units for databases are not here', 1 unless program('fpc') && $units;
+    my $source = spew(scratch() . '/traps.pas', <<'PASCAL');
+{$mode objfpc}{$H+}
+uses Classes, db, sqldb, pqconnection, SysUtils;
+var
+  Server: TPQConnection;
+  Query: TSQLQuery;
+
+procedure Ask(const Statement: string);
+begin
+  Query.Close;
+  Query.SQL.Text := Statement;
+  Query.Open;
+end;
+
+begin
+  Server := TPQConnection.Create(nil);
+  Server.DatabaseName := GetEnvironmentVariable('PGDATABASE');
+  Server.UserName := GetEnvironmentVariable('PGUSER');
+  Server.Transaction := TSQLTransaction.Create(nil);
+  Query := TSQLQuery.Create(nil);
+  Query.Database := Server;
+  Ask('SELECT advisory.try_lock(''taken'', ''x'')');
+  WriteLn(Query.Fields[0].AsBoolean);
+  Ask('SELECT 1 WHERE advisory.try_lock(''taken'', ''x'')');
+  WriteLn(Query.EOF);
+  Ask('CALL advisory.run(''taken'', ''x'', ''SELECT 1'')');
+  WriteLn(Query.Fields[0].AsBoolean);
+  Ask('CALL advisory.await_acquire(''pascal'', ''slots'', 1)');
+  WriteLn(Query.Fields[0].AsInteger = 1);
+  Ask('SELECT advisory.release(''pascal'', ''slots'')');
+  WriteLn(Query.Fields[0].AsBoolean);
+  Ask('SELECT advisory.acquire(''pascal'', ''slots'', 1)');
+  WriteLn(Query.Fields[0].AsInteger);
+  try
+    Query.Close;
+    Query.SQL.Text := 'CALL advisory.run(''taken'', ''x'', ''SELECT 1'', if_busy => ''error'')';
+    Query.ExecSQL;
+  except
+    on Busy: EPQDatabaseError do WriteLn(Busy.SQLSTATE);
+  end;
+end.
+PASCAL
+    my ($said, $code) = launch('fpc', '-v0', '-o' . scratch() . '/pascal', $source)->finish(600);
+    is($code, 0, 'Free Pascal: it is compiled') or diag($said);
+    my ($seen) = launch(scratch() . '/pascal')->finish;
+    is($seen =~ s/^(?:NOTICE|DETAIL):.*\n//gmr, <<'SAID',
+FALSE
+TRUE
+TRUE
+FALSE
+TRUE
+1
+55P03
+SAID
+        'Free Pascal: what a CALL returns is wrong, and what a SELECT returns is right');
+}
+
+SKIP: {
     skip 'Tcl or tdbc is not here', 1 unless program('tclsh')
         && qx(echo 'puts [catch {package require tdbc::postgres}]' | tclsh) =~ /^0/;
     prints('tdbc: a list is one name, a variable without a value is NULL', ['tclsh'], 'traps.tcl',
