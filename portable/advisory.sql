@@ -1987,9 +1987,12 @@ BEGIN
     IF old.acquired_at + old.max_hold <= now THEN
         RETURN '-infinity';
     END IF;
+    -- A restart gives no more again than this.
+    r.length := least(
+        coalesce(r.length, old.ttl),
+        _microseconds(old.acquired_at + old.max_hold - now)::bigint * interval '1 us');
     UPDATE _leases AS l
-    SET ttl = coalesce(r.length, l.ttl), renewed_at = now, renewals = l.renewals + 1,
-        expires_at = least(now + coalesce(r.length, l.ttl), l.acquired_at + l.max_hold),
+    SET ttl = r.length, renewed_at = now, renewals = l.renewals + 1, expires_at = now + r.length,
         server = h.server, role = m.role, role_name = pg_get_userbyid(m.role), system = _system()
     FROM _here() AS h,
          (SELECT coalesce(_role_here(old.role, old.role_name, old.system), r.asked_by)) AS m (role)

@@ -85,6 +85,8 @@ SELECT ttl, lasts, max_hold FROM pg_temp.shown WHERE name = 'held';
 --> @ 10 mins|@ 10 mins|@ 10 mins
 SELECT advisory.renew_lease('slots', 'held', :held_token, '1h') = acquired_at + max_hold AS renewed
     FROM advisory.leases WHERE name = 'held'; --> t
+-- So a restart or a failover, which gives the whole TTL again, gives no more than was left.
+SELECT ttl = lasts, ttl <= max_hold FROM pg_temp.shown WHERE name = 'held'; --> t|t
 SELECT slot FROM advisory.lease_slot('slots', 'held', 1, '1 min', max_hold => '366 days'); --> 1
 SELECT lasts, max_hold FROM pg_temp.shown WHERE name = 'held' AND slot = 1;
 --> @ 1 min|@ 8784 hours
