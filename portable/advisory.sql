@@ -2270,21 +2270,28 @@ DECLARE
     answer _request := asked;
 BEGIN
     PERFORM _check_lease_wait(asked, queue);
-    IF _can_lock() AND NOT _take(false, false, queue, most) THEN
+    BEGIN
+        IF _can_lock() AND NOT _take(false, false, queue, most) THEN
+            RETURN answer;
+        END IF;
+        LOOP
+            answer := _request(asked.what, asked.namespace, asked.name, asked.length, NULL, NULL,
+                               NULL, asked.owner, asked.lock_delay, asked.slots, asked.max_hold);
+            EXIT WHEN answer.token IS NOT NULL OR clock_timestamp() >= deadline;
+            -- Nothing wakes it, so that it has to look whether the lease was ended.
+            PERFORM pg_sleep(greatest(0.001, extract(epoch FROM least(
+                clock_timestamp() + pause, deadline, answer.free_at) - clock_timestamp())));
+            pause := least(pause * 1.5, '50 ms');
+        END LOOP;
+        PERFORM _leave_queue(queue);
         RETURN answer;
-    END IF;
-    LOOP
-        answer := _request(asked.what, asked.namespace, asked.name, asked.length, NULL, NULL, NULL,
-                           asked.owner, asked.lock_delay, asked.slots, asked.max_hold);
-        EXIT WHEN answer.token IS NOT NULL OR clock_timestamp() >= deadline;
-        -- Nothing wakes it, so that it has to look whether the lease was ended.
-        PERFORM pg_sleep(greatest(0.001, extract(epoch FROM least(
-            clock_timestamp() + pause, deadline, answer.free_at) - clock_timestamp())));
-        pause := least(pause * 1.5, '50 ms');
-    END LOOP;
-    PERFORM _leave_queue(queue);
-    RETURN answer;
+    EXCEPTION WHEN query_canceled OR OTHERS THEN
+        PERFORM _leave_queue(queue);
+        RAISE;
+    END;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
+    -- A second cancel, as that of a driver beside statement_timeout, can come while the first one
+    -- is served.
     PERFORM _leave_queue(queue);
     RAISE;
 END $$;
@@ -2358,7 +2365,8 @@ BEGIN
         CASE WHEN answer.slots > 0 THEN 'a slot of ' ELSE '' END,
         _display(answer.namespace, answer.name), _limit(timeout)
         USING ERRCODE = 'lock_not_available', DETAIL = answer.reason,
-            HINT = 'To see who holds it: SELECT * FROM advisory.leases.',
+            HINT = format('To see who holds %s: SELECT * FROM advisory.leases.',
+                          CASE WHEN answer.slots > 0 THEN 'them' ELSE 'it' END),
             SCHEMA = answer.namespace, CONSTRAINT = answer.name;
 END $$;
 

@@ -24,6 +24,27 @@ slots_and_roles(session(role => 'stranger'));
 $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0, 'no lock is left');
 $owner->run('DELETE FROM advisory._leases');
 
+# ---- A cancel while another one is served --------------------------------------------------------
+
+{
+    my ($holder, $waiter, $many) = map { $lessee->($_) } qw(holder waiter many);
+    # With so many locks it takes some milliseconds to find out whether a session is the first.
+    $many->run('SELECT count(pg_advisory_lock(g)) FROM generate_series(1, 5000) g');
+    lease_slot($holder, 'twice', 1);
+    my $stays = 0;
+    for (1 .. 10) {
+        waits_for_lease($waiter, q(SELECT slot FROM advisory.lease_slot('l', 'twice', 1, '1 h')));
+        $look->run('SELECT pg_cancel_backend(pid), pg_sleep(0.002), pg_cancel_backend(pid)
+            FROM pg_stat_activity WHERE pid = ' . $waiter->pid);
+        $waiter->ends('57014', 'two cancels');
+        $stays += $look->value('SELECT count(*) FROM pg_locks WHERE locktype = ? AND pid = ?',
+            'advisory', $waiter->pid);
+    }
+    is($stays, 0, 'nobody stays in front of the queue');
+    leave($look, $many);
+    $owner->run('DELETE FROM advisory._leases');
+}
+
 # ---- How views show them -------------------------------------------------------------------------
 
 {
