@@ -362,7 +362,7 @@ append_holder(StringInfo out, const LeaseRow &row, bool is_over, const char *wha
 }
 
 char *
-lease_describe_slots(Key key, int slots)
+lease_describe_slots(Key key, int slots, Bitmapset **taken_slots)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	int			count;
@@ -381,6 +381,7 @@ lease_describe_slots(Key key, int slots)
 		if (now >= row.ends_at || row.slot > slots)
 			continue;
 		free_at = Min(free_at, row.ends_at);
+		*taken_slots = bms_add_member(*taken_slots, row.slot);
 		if (taken++ >= DESCRIBED_SLOTS)
 			continue;
 		appendStringInfoChar(&out, '\n');

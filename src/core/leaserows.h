@@ -133,10 +133,10 @@ LeaseRow   *lease_rows_read(int *count);
 char	   *lease_describe_holder(Key key);
 
 /*
- * How many of so many slots are taken, until when, and who holds a few of them: for a DETAIL.  Null
- * if they cannot be read now.
+ * How many of so many slots are taken, until when, and who holds a few of them: for a DETAIL.  Sets
+ * the numbers of those that are taken.  Null if they cannot be read now.
  */
-char	   *lease_describe_slots(Key key, int slots);
+char	   *lease_describe_slots(Key key, int slots, Bitmapset **taken_slots);
 
 /*
  * Grant the lease to the current user, with these values, if its row is still the one that was

@@ -74,13 +74,16 @@ append_session(StringInfo out, const VisibleSession &session, TransactionId xid)
 static void
 append_hold(StringInfo out, const LockEntry &entry)
 {
+	int			slot = decode_tag(entry.tag).slot;
+
 	if (!is_of_semaphore(entry.tag))
-		appendStringInfo(out, " %s it in %s mode",
+		appendStringInfo(out, " %s %s in %s mode",
 						 !entry.granted ? "waits for" :
 						 decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
+						 slot == NO_SLOT ? "it" : psprintf("slot %d", slot),
 						 lockmode_name(entry.tag, entry.lockmode));
 	else if (entry.granted)
-		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
+		appendStringInfo(out, " has slot %d", slot);
 	else
 		appendStringInfo(out, " waits for %s", slots_text(entry.wanted));
 }
@@ -307,25 +310,46 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 set_lock_fields(request.name)));
 }
 
+/* Who has locked the lease, or the first of so many slots that is locked but not taken. */
+static Blockers
+find_lease_blockers(Key key, int slots, const Bitmapset *taken)
+{
+	Blockers	blockers = {};
+
+	for (int slot = slots > 0 ? 1 : NO_SLOT; slot <= slots && blockers.description == nullptr;
+		 slot++)
+	{
+		LockEntry	me = {};
+
+		CHECK_FOR_INTERRUPTS();
+		if (bms_is_member(slot, taken))
+			continue;
+		me.tag = lease_tag(MyDatabaseId, key, slot);
+		me.lockmode = ExclusiveLock;
+		blockers = find_blockers(read_locks({me.tag}), me);
+	}
+	return blockers;
+}
+
 [[noreturn]] void
 raise_lease_not_available(const LockName &name, int slots, Outcome outcome, Timeout limit)
 {
 	bool		is_slot = slots > 0;
 	char	   *what = describe_lease(display_lock(name), is_slot);
+	Bitmapset  *taken = nullptr;
 	char	   *detail = is_slot
-		? lease_describe_slots(name.key, slots) : lease_describe_holder(name.key);
-	LockEntry	me = {};
+		? lease_describe_slots(name.key, slots, &taken) : lease_describe_holder(name.key);
 	int			holder = 0;
 
 	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
-	if (detail == nullptr && !is_slot)
+	if (is_slot ? detail != nullptr && bms_num_members(taken) < slots : detail == nullptr)
 	{
-		me.tag = lease_tag(MyDatabaseId, name.key, NO_SLOT);
-		me.lockmode = ExclusiveLock;
+		Blockers	blockers = find_lease_blockers(name.key, slots, taken);
 
-		Blockers	blockers = find_blockers(read_locks({me.tag}), me);
-
-		detail = blockers.description;
+		if (detail == nullptr)
+			detail = blockers.description;
+		else if (blockers.description != nullptr)
+			detail = psprintf("%s\n%s", detail, blockers.description);
 		holder = blockers.holder_pid;
 	}
 	ereport(ERROR,

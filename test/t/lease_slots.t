@@ -63,6 +63,29 @@ $look->run('DELETE FROM advisory._leases');
 }
 
 {
+    # What is in the way may be no owner of a slot, but a transaction.
+    my ($holder, $relying, $taker) = map { $lessee->($_) } qw(holder relying taker);
+    lease_slot($holder, 'locked', 3);
+    my $token = (lease_slot($holder, 'locked', 3, q(, '1 ms')))[1];
+    sleep 0.01;
+    $relying->run('BEGIN', "SELECT advisory.check_lease('l', 'locked', $token)");
+    my $error = $taker->fails(q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h', '50 ms')),
+        '55P03', 'a slot that has expired, but which a transaction relies on');
+    my $pid = $relying->pid;
+    like($error->{detail} =~ s/\A1 of 2 taken, .*\n"lessee\@holder" holds slot 1 until .*\n//r,
+        qr/\AProcess $pid of role "lessee", .* has locked slot 2 in shared mode; it is idle/,
+        '... the error says which one');
+    like($error->{hint}, qr/terminate_holder\('l', 'locked', $pid, kind => 'lease'\)/,
+        '... and how to end it');
+    $relying->run('COMMIT', 'BEGIN', q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h')));
+    like($taker->fails(q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h', '0')), '55P03',
+        'one that a transaction takes')->{detail}, qr/ has locked slot 2 in exclusive mode/,
+        '... the same');
+    $relying->run('ROLLBACK');
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
     # Others who give another number.
     my ($three, $two) = map { $lessee->($_) } qw(three two);
     lease_slot($three, 'differ', 3) for 1 .. 3;
