@@ -78,7 +78,7 @@ append_hold(StringInfo out, const LockEntry &entry)
 
 	if (!is_of_semaphore(entry.tag))
 		appendStringInfo(out, " %s %s in %s mode",
-						 !entry.granted ? "waits for" :
+						 entry.is_waiting() ? "waits for" :
 						 decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
 						 slot == NO_SLOT ? "it" : psprintf("slot %d", slot),
 						 lockmode_name(entry.tag, entry.lockmode));
@@ -310,24 +310,34 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 set_lock_fields(request.name)));
 }
 
-/* Who has locked the lease, or the first of so many slots that is locked but not taken. */
+/*
+ * Who has locked the lease, or the first of so many slots that is locked but not taken; or who
+ * waits for it before this session.
+ */
 static Blockers
 find_lease_blockers(Key key, int slots, const Bitmapset *taken)
 {
 	Blockers	blockers = {};
+	LockEntry	me = {};
+	LockEntries queue;
 
+	me.lockmode = ExclusiveLock;
 	for (int slot = slots > 0 ? 1 : NO_SLOT; slot <= slots && blockers.description == nullptr;
 		 slot++)
 	{
-		LockEntry	me = {};
-
 		CHECK_FOR_INTERRUPTS();
-		if (bms_is_member(slot, taken))
-			continue;
 		me.tag = lease_tag(MyDatabaseId, key, slot);
-		me.lockmode = ExclusiveLock;
+		if (bms_is_member(slot, taken) || !is_held_by_anybody(me.tag))
+			continue;
 		blockers = find_blockers(read_locks({me.tag}), me);
 	}
+	if (blockers.description != nullptr)
+		return blockers;
+	me.tag = lease_queue_tag(MyDatabaseId, key, slots > 0);
+	queue = read_locks({me.tag});
+	mark_slot_waits(&queue);
+	blockers = find_blockers(queue, me);
+	blockers.holder_pid = 0;	/* to end it would not help */
 	return blockers;
 }
 

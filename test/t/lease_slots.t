@@ -82,6 +82,15 @@ $look->run('DELETE FROM advisory._leases');
         'one that a transaction takes')->{detail}, qr/ has locked slot 2 in exclusive mode/,
         '... the same');
     $relying->run('ROLLBACK');
+    # Who gives a smaller number keeps those behind it from slots beyond its own.
+    waits_for_lease($relying, q(SELECT slot FROM advisory.lease_slot('l', 'locked', 1, '1 h')));
+    $error = $taker->fails(q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h', '0')), '55P03',
+        'one that is free, but for which somebody waits');
+    like($error->{detail} =~ s/\A1 of 2 taken, .*\n"lessee\@holder" holds slot 1 until .*\n//r,
+        qr/\AProcess $pid of role "lessee", .* waits for it in exclusive mode; it is waiting for/,
+        '... the error says who');
+    unlike($error->{hint}, qr/terminate/, '... but not to end it');
+    leave($look, $relying);
     $look->run('DELETE FROM advisory._leases');
 }
 
