@@ -14,7 +14,6 @@
 #include "base/pg.h"
 
 #include "base/encoding.h"
-#include "base/remedy.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
@@ -35,27 +34,24 @@ static constexpr int MODE_COLUMNS = 9;
 static constexpr int SHOWN_QUEUE = 10;	/* waiters of a lock */
 static constexpr int CROWD = 20;	/* locks of a session, or leases, that have their own lines */
 
-/* A length of time; null if it is not known. */
+/* A length of time; all 0 if it is not known. */
 struct Length
 {
-	const Interval *interval = nullptr;
+	bool		is_known;
+	bool		has_days;		/* shown in days and hours, not only in hours */
+	int64		microseconds;
 
-	int64		microseconds() const noexcept
-	{
-		return interval->time + interval->day * USECS_PER_DAY;
-	}
-
-	/* Without fractions of a second; 0 for null. */
+	/* As an interval, without fractions of a second; 0 if it is not known. */
 	Datum		seconds() const
 	{
-		Interval   *seconds;
+		Interval   *interval;
 
-		if (interval == nullptr)
+		if (!is_known)
 			return Datum(0);
-		seconds = static_cast<Interval *>(palloc(sizeof(Interval)));
-		*seconds = *interval;
-		seconds->time -= seconds->time % USECS_PER_SEC;
-		return IntervalPGetDatum(seconds);
+		interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+		interval->time = microseconds - microseconds % USECS_PER_SEC;
+		return has_days ? DirectFunctionCall1(interval_justify_hours, IntervalPGetDatum(interval))
+			: IntervalPGetDatum(interval);
 	}
 };
 
@@ -77,6 +73,11 @@ struct ActivityLine
 	Length		waiting;
 	Length		held;
 	const char *blocked_by;
+
+	void		insert(const char *text_of_unnamed)
+	{
+		lock = psprintf("%s%s", lock, text_of_unnamed);
+	}
 };
 
 /* A session that waits for a lock; once, even if it waits for it twice. */
@@ -118,22 +119,11 @@ struct UsedLease
 	bool		is_read;		/* is its row among those that were read? */
 };
 
-struct ShownLease
-{
-	const LeaseRow *row;
-	bool		is_visible;
-	const char *lock;
-	bool		is_awaited;
-	TimestampTz since;
-};
-
+/* From this time, which may be unknown, to now. */
 static Length
-length_of_time(int64 microseconds)
+length_since(TimestampTz start, TimestampTz now, bool has_days = false) noexcept
 {
-	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-	interval->time = Max(microseconds, 0);
-	return Length{interval};
+	return {start != 0, has_days, start != 0 ? Max(now - start, 0) : 0};
 }
 
 static const char *
@@ -163,6 +153,31 @@ compare_texts(const char *a, const char *b)
 		return (a == nullptr) - (b == nullptr);
 	return varstr_cmp(a, static_cast<int>(strlen(a)), b, static_cast<int>(strlen(b)),
 					  DEFAULT_COLLATION_OID);
+}
+
+static int
+compare_lines(const ListCell *a, const ListCell *b)
+{
+	const auto &line_a = *static_cast<ActivityLine *>(lfirst(a));
+	const auto &line_b = *static_cast<ActivityLine *>(lfirst(b));
+	auto		rank = [](const ActivityLine &line) {
+		return std::make_tuple(line.rank, or_last(line.since),
+							   line.place != 0 ? line.place : PG_INT32_MAX,
+							   !line.held.is_known, -line.held.microseconds);
+	};
+	auto		rest = [](const ActivityLine &line) {
+		return std::make_pair(line.slot != NO_SLOT ? line.slot : PG_INT32_MAX,
+							  line.pid != 0 ? line.pid : PG_INT32_MAX);
+	};
+	int			order;
+
+	CHECK_FOR_INTERRUPTS();
+	if (rank(line_a) != rank(line_b))
+		return rank(line_a) < rank(line_b) ? -1 : 1;
+	order = compare_texts(line_a.lock, line_b.lock);
+	if (order != 0 || rest(line_a) == rest(line_b))
+		return order;
+	return rest(line_a) < rest(line_b) ? -1 : 1;
 }
 
 static LOCKTAG
@@ -248,6 +263,18 @@ blockers_text(const List *pids)
 	return text.len > 0 ? text.data : nullptr;
 }
 
+static ActivityLine *
+add_line(List **lines, int rank, TimestampTz since, const char *lock)
+{
+	auto	   *line = static_cast<ActivityLine *>(palloc0(sizeof(ActivityLine)));
+
+	line->rank = rank;
+	line->since = since;
+	line->lock = lock;
+	*lines = lappend(*lines, line);
+	return line;
+}
+
 /* ---- The walk ---- */
 
 class Activity
@@ -268,11 +295,10 @@ private:
 	void		add_leases();
 
 	ActivityBlocker *blocker_of(const LOCKTAG &tag, int pid, HASHACTION action, bool *is_known);
-	bool		is_in_the_way(const LockEntry &holder);
-	ActivityLine *add_line(int rank, TimestampTz since, const char *lock);
+	ActivityBlocker *find_blocker(const LockEntry &holder);
 	ActivityLine *add_entry(int rank, TimestampTz since, const LockEntry &entry);
 	void		name_lock(ActivityLine *line, const LockEntry &entry);
-	void		read_leases(ShownLease **leases, int *count);
+	void		read_leases(List **visible, List **hidden);
 
 	TimestampTz now = GetCurrentTimestamp();
 	LockEntries entries;
@@ -285,12 +311,22 @@ private:
 	ActivityCrowd *crowds;		/* by process number */
 };
 
+/* Sort the waits by their locks, those for the same lock by rank(entry). */
+template <typename Rank>
+static void
+sort_by_lock(ActivityWait *waits, int count, Rank rank)
+{
+	std::sort(waits, waits + count, [&](const ActivityWait &a, const ActivityWait &b) {
+		int			order = memcmp(&a.tag, &b.tag, sizeof(LOCKTAG));
+
+		return order != 0 ? order < 0 : rank(*a.entry) < rank(*b.entry);
+	});
+}
+
 /* Sort the waits by lock and place, each session once. */
 void
 Activity::find_waits()
 {
-	int			kept = 0;
-
 	waits = static_cast<ActivityWait *>(palloc_extended(
 		sizeof(ActivityWait) * (entries.count + 1), MCXT_ALLOC_HUGE));
 	for (int i = 0; i < entries.count; i++)
@@ -299,26 +335,15 @@ Activity::find_waits()
 			waits[wait_count++] = {&entries.entries[i], whole_lock(entries.entries[i])};
 	}
 	/* The first in the queue of a lease may wait for the lease, too: what more block counts. */
-	std::sort(waits, waits + wait_count, [](const ActivityWait &a, const ActivityWait &b) {
-		int			order = memcmp(&a.tag, &b.tag, sizeof(LOCKTAG));
-
-		return order != 0 ? order < 0 :
-			std::make_tuple(a.entry->pid, -a.entry->blocker_count, a.entry) <
-			std::make_tuple(b.entry->pid, -b.entry->blocker_count, b.entry);
+	sort_by_lock(waits, wait_count, [](const LockEntry &entry) {
+		return std::make_tuple(entry.pid, -entry.blocker_count, &entry);
 	});
-	for (int i = 0; i < wait_count; i++)
-	{
-		if (kept == 0 || !same_tag(waits[kept - 1].tag, waits[i].tag) ||
-			waits[kept - 1].entry->pid != waits[i].entry->pid)
-			waits[kept++] = waits[i];
-	}
-	wait_count = kept;
-	std::sort(waits, waits + wait_count, [](const ActivityWait &a, const ActivityWait &b) {
-		int			order = memcmp(&a.tag, &b.tag, sizeof(LOCKTAG));
-
-		return order != 0 ? order < 0 :
-			std::make_pair(or_last(a.entry->wait_start), a.entry->pid) <
-			std::make_pair(or_last(b.entry->wait_start), b.entry->pid);
+	wait_count = static_cast<int>(std::unique(
+		waits, waits + wait_count, [](const ActivityWait &a, const ActivityWait &b) {
+			return same_tag(a.tag, b.tag) && a.entry->pid == b.entry->pid;
+		}) - waits);
+	sort_by_lock(waits, wait_count, [](const LockEntry &entry) {
+		return std::make_pair(or_last(entry.wait_start), entry.pid);
 	});
 	for (int i = 0; i < wait_count; i++)
 	{
@@ -364,18 +389,15 @@ Activity::find_blockers()
 	}
 }
 
-bool
-Activity::is_in_the_way(const LockEntry &holder)
+/* Null if it is in nobody's way. */
+ActivityBlocker *
+Activity::find_blocker(const LockEntry &holder)
 {
-	ActivityBlocker *blocker = hash_get_num_entries(blockers) == 0 ? nullptr :
+	return hash_get_num_entries(blockers) == 0 ? nullptr :
 		blocker_of(whole_lock(holder), holder.pid, HASH_FIND, nullptr);
-
-	if (blocker != nullptr)
-		blocker->is_holder = true;
-	return blocker != nullptr;
 }
 
-/* Count the locks of each session that are in nobody's way. */
+/* Mark the blockers that hold a lock, and count the locks of each session that nobody awaits. */
 void
 Activity::find_holders()
 {
@@ -383,24 +405,22 @@ Activity::find_holders()
 	{
 		const LockEntry &entry = entries.entries[i];
 
-		if (!entry.is_waiting() && !is_in_the_way(entry) &&
-			crowds[entry.proc_number].count++ == 0)
+		if (entry.is_waiting())
+			continue;
+		if (ActivityBlocker *blocker = find_blocker(entry))
+			blocker->is_holder = true;
+		else if (crowds[entry.proc_number].count++ == 0)
 			crowds[entry.proc_number].first = &entry;
 	}
 }
 
-/* Is the first list of pids less, as an array? */
+/* Is the first list of pids less, as an array?  Neither may be NIL. */
 static bool
 is_less(const List *a, const List *b) noexcept
 {
-	int			common = Min(list_length(a), list_length(b));
-
-	for (int i = 0; i < common; i++)
-	{
-		if (list_nth_int(a, i) != list_nth_int(b, i))
-			return list_nth_int(a, i) < list_nth_int(b, i);
-	}
-	return list_length(a) < list_length(b);
+	return std::lexicographical_compare(
+		a->elements, a->elements + a->length, b->elements, b->elements + b->length,
+		[](const ListCell &x, const ListCell &y) { return x.int_value < y.int_value; });
 }
 
 /* Which holders each waiter waits for.  They are known when the entries of all were seen. */
@@ -440,18 +460,6 @@ Activity::find_held_by()
 	}
 }
 
-ActivityLine *
-Activity::add_line(int rank, TimestampTz since, const char *lock)
-{
-	auto	   *line = static_cast<ActivityLine *>(palloc0(sizeof(ActivityLine)));
-
-	line->rank = rank;
-	line->since = since;
-	line->lock = lock;
-	lines = lappend(lines, line);
-	return line;
-}
-
 /* The text of the lock, or what stands before it. */
 void
 Activity::name_lock(ActivityLine *line, const LockEntry &entry)
@@ -478,7 +486,7 @@ Activity::add_entry(int rank, TimestampTz since, const LockEntry &entry)
 {
 	VisibleSession session = backends.of(entry);
 	DecodedTag	tag = decode_tag(entry.tag);
-	ActivityLine *line = add_line(rank, since, nullptr);
+	ActivityLine *line = add_line(&lines, rank, since, nullptr);
 
 	name_lock(line, entry);
 	line->slot = tag.slot;
@@ -507,12 +515,11 @@ Activity::add_waiters()
 			continue;
 		/* One stands for the others, of whom it has waited longest. */
 		if (wait.place == SHOWN_QUEUE + 1)
-			line = add_line(1, before, psprintf("(%d more)", wait.behind));
+			line = add_line(&lines, 1, before, psprintf("(%d more)", wait.behind));
 		else
 			line = add_entry(1, entry.wait_start, entry);
 		line->place = wait.place;
-		if (entry.wait_start != 0)
-			line->waiting = length_of_time(now - entry.wait_start);
+		line->waiting = length_since(entry.wait_start, now);
 		line->blocked_by = blockers_text(wait.held_by);
 	}
 }
@@ -528,8 +535,7 @@ Activity::add_holders()
 			continue;
 		CHECK_FOR_INTERRUPTS();
 
-		const ActivityBlocker *blocker = hash_get_num_entries(blockers) == 0 ? nullptr :
-			blocker_of(whole_lock(entry), entry.pid, HASH_FIND, nullptr);
+		const ActivityBlocker *blocker = find_blocker(entry);
 		ActivityCrowd *crowd = &crowds[entry.proc_number];
 		TimestampTz acquired_at = names.holds.find(entry).hold.acquired_at;
 
@@ -543,8 +549,7 @@ Activity::add_holders()
 		ActivityLine *line = blocker != nullptr
 			? add_entry(2, blocker->since, entry) : add_entry(3, 0, entry);
 
-		if (acquired_at != 0)
-			line->held = length_of_time(now - acquired_at);
+		line->held = length_since(acquired_at, now);
 	}
 	for (int i = 0; i < proc_count(); i++)
 	{
@@ -552,13 +557,12 @@ Activity::add_holders()
 			continue;
 
 		VisibleSession session = backends.of(*crowds[i].first);
-		ActivityLine *line = add_line(3, 0, psprintf("(%d locks)", crowds[i].count));
+		ActivityLine *line = add_line(&lines, 3, 0, psprintf("(%d locks)", crowds[i].count));
 
 		line->pid = crowds[i].first->pid;
 		line->who = who_is(session);
 		line->state = short_state(session.state);
-		if (crowds[i].oldest != 0)
-			line->held = length_of_time(now - crowds[i].oldest);
+		line->held = length_since(crowds[i].oldest, now);
 	}
 }
 
@@ -593,44 +597,32 @@ find_used_leases(const LockEntries &entries)
 }
 
 /*
- * A lease that has expired matters while a session waits for it, or relies on it.  The key of a
- * name that can be guessed tells the name: of a hidden lease its use is not shown.
+ * Add the line of a lease.  One that has expired matters while a session waits for it, or relies on
+ * it.  The key of a name that can be guessed tells the name: of a hidden lease its use is not
+ * shown.
  */
-static bool
-lease_to_show(const LeaseRow &row, bool is_visible, const UsedLease *used, TimestampTz now,
-			  ShownLease *shown)
+static void
+add_lease(List **leases, const LeaseRow &row, bool is_visible, const UsedLease *used,
+		  TimestampTz now)
 {
-	if (now >= row.ends_at && (used == nullptr || !is_visible || row.slot != NO_SLOT))
-		return false;
-	*shown = {&row, is_visible, is_visible ? printable_text(join_name(row.ns, row.name)) : HIDDEN};
-	if (used != nullptr && is_visible)
-	{
-		shown->is_awaited = used->is_awaited;
-		shown->since = used->since;
-	}
-	return true;
+	bool		is_used = used != nullptr && is_visible;
+	ActivityLine *line;
+
+	if (now >= row.ends_at && (!is_used || row.slot != NO_SLOT))
+		return;
+	line = add_line(leases, is_used && used->is_awaited ? 2 : 3, is_used ? used->since : 0,
+					psprintf("lease %s", is_visible
+							 ? printable_text(join_name(row.ns, row.name)) : HIDDEN));
+	line->slot = row.slot;
+	line->mode = "lease";
+	line->who = is_visible ? printable_text(row.owner) : HIDDEN;
+	line->state = row.state_at(now);
+	line->held = length_since(row.acquired_at, now, true);
 }
 
-/* Those that are awaited first; then the longest wait, and the oldest. */
-static int
-compare_leases(const void *first, const void *second)
-{
-	const auto &a = *static_cast<const ShownLease *>(first);
-	const auto &b = *static_cast<const ShownLease *>(second);
-	auto		rank = [](const ShownLease &lease) {
-		return std::make_tuple(!lease.is_awaited, or_last(lease.since), !lease.is_visible,
-							   or_last(lease.row->acquired_at));
-	};
-
-	CHECK_FOR_INTERRUPTS();
-	if (rank(a) != rank(b))
-		return rank(a) < rank(b) ? -1 : 1;
-	return compare_texts(a.lock, b.lock);
-}
-
-/* No more than 10,000 of each role, and those that are used. */
+/* Lines of no more than 10,000 leases of each role, and of those that are used. */
 void
-Activity::read_leases(ShownLease **leases, int *count)
+Activity::read_leases(List **visible, List **hidden)
 {
 	HTAB	   *used = find_used_leases(entries);
 	int			row_count = 0;
@@ -639,9 +631,6 @@ Activity::read_leases(ShownLease **leases, int *count)
 	bool		sees_role = sees_all;
 	HASH_SEQ_STATUS scan;
 
-	*count = 0;
-	*leases = static_cast<ShownLease *>(palloc_extended(
-		sizeof(ShownLease) * (row_count + 1), MCXT_ALLOC_HUGE));
 	for (int i = 0; rows != nullptr && i < row_count; i++)
 	{
 		LOCKTAG		whole = rows[i].slot == NO_SLOT
@@ -654,7 +643,7 @@ Activity::read_leases(ShownLease **leases, int *count)
 			sees_role = may_see_role(rows[i].role);
 		if (lease != nullptr)
 			lease->is_read = true;
-		*count += lease_to_show(rows[i], sees_role, lease, now, *leases + *count);
+		add_lease(sees_role ? visible : hidden, rows[i], sees_role, lease, now);
 	}
 	hash_seq_init(&scan, used);
 	while (auto *lease = static_cast<UsedLease *>(hash_seq_search(&scan)))
@@ -663,124 +652,45 @@ Activity::read_leases(ShownLease **leases, int *count)
 			continue;
 		rows = lease_rows_read_now(decode_tag(lease->lease).key,
 								   is_of_lease_slot_queue(lease->lease), &row_count);
-		*leases = static_cast<ShownLease *>(repalloc_huge(
-			*leases, sizeof(ShownLease) * (*count + Max(row_count, 0) + 1)));
 		for (int i = 0; i < row_count; i++)
 		{
 			if (may_see_role(rows[i].role))
-				*count += lease_to_show(rows[i], true, lease, now, *leases + *count);
+				add_lease(visible, rows[i], true, lease, now);
 		}
 	}
-	qsort(*leases, *count, sizeof(ShownLease), compare_leases);
 }
 
-/* How long, in days and hours as SQL's difference of two times. */
-static Length
-difference(TimestampTz later, TimestampTz earlier)
-{
-	return Length{DatumGetIntervalP(DirectFunctionCall2(
-		timestamp_mi, TimestampTzGetDatum(later), TimestampTzGetDatum(earlier)))};
-}
-
+/* Those that the user may not see come last. */
 void
 Activity::add_leases()
 {
-	ShownLease *leases;
-	int			count;
-	TimestampTz oldest = 0;
-
-	read_leases(&leases, &count);
-	for (int i = 0; i < count; i++)
-	{
-		const ShownLease &lease = leases[i];
-		TimestampTz acquired_at = lease.row->acquired_at;
-
-		if (i >= CROWD)
-		{
-			if (acquired_at != 0 && acquired_at < or_last(oldest))
-				oldest = acquired_at;
-			continue;
-		}
-
-		ActivityLine *line = add_line(lease.is_awaited ? 2 : 3, lease.since,
-									  psprintf("lease %s", lease.lock));
-
-		line->slot = lease.row->slot;
-		line->mode = "lease";
-		line->who = lease.is_visible ? printable_text(lease.row->owner) : HIDDEN;
-		line->state = lease.row->state_at(now);
-		if (acquired_at != 0)
-			line->held = difference(now, acquired_at);
-	}
-	if (count <= CROWD)
-		return;
-
-	ActivityLine *line = add_line(3, 0, psprintf("(%d leases)", count - CROWD));
-
-	line->mode = "lease";
-	if (oldest != 0)
-		line->held = difference(now, oldest);
-}
-
-/* ---- Texts of locks without a name ---- */
-
-/* Complete the texts of these lines. */
-static void
-name_unnamed(const List *lines)
-{
-	List	   *tags = NIL;
-	List	   *texts;
+	List	   *leases = NIL;
+	List	   *hidden = NIL;
 	ListCell   *cell;
-	int			next = 0;
+	Length		longest = {};
+	int			more;
 
-	foreach(cell, lines)
-	{
-		const auto *line = static_cast<ActivityLine *>(lfirst(cell));
-
-		if (line->unnamed != nullptr)
-			tags = lappend(tags, const_cast<LOCKTAG *>(line->unnamed));
-	}
-	if (tags == NIL)
-		return;
-	texts = texts_of_unnamed(tags);
-	foreach(cell, lines)
+	read_leases(&leases, &hidden);
+	list_sort(leases, compare_lines);
+	list_sort(hidden, compare_lines);
+	leases = list_concat(leases, hidden);
+	foreach(cell, leases)
 	{
 		auto	   *line = static_cast<ActivityLine *>(lfirst(cell));
 
-		if (line->unnamed == nullptr)
-			continue;
-		line->lock = psprintf("%s%s", line->lock, texts != NIL
-							  ? static_cast<char *>(list_nth(texts, next))
-							  : key_text(decode_tag(*line->unnamed)));
-		next++;
+		if (foreach_current_index(cell) < CROWD)
+			lines = lappend(lines, line);
+		else if (line->held.is_known && line->held.microseconds >= longest.microseconds)
+			longest = line->held;
 	}
-}
+	more = list_length(leases) - CROWD;
+	if (more <= 0)
+		return;
 
-/* ---- Order ---- */
+	ActivityLine *line = add_line(&lines, 3, 0, psprintf("(%d leases)", more));
 
-static int
-compare_lines(const ListCell *a, const ListCell *b)
-{
-	const auto &line_a = *static_cast<ActivityLine *>(lfirst(a));
-	const auto &line_b = *static_cast<ActivityLine *>(lfirst(b));
-	auto		rank = [](const ActivityLine &line) {
-		return std::make_tuple(line.rank, or_last(line.since),
-							   line.place != 0 ? line.place : PG_INT32_MAX,
-							   line.held.interval == nullptr,
-							   line.held.interval != nullptr ? -line.held.microseconds() : 0);
-	};
-	auto		rest = [](const ActivityLine &line) {
-		return std::make_pair(line.slot != NO_SLOT ? line.slot : PG_INT32_MAX,
-							  line.pid != 0 ? line.pid : PG_INT32_MAX);
-	};
-	int			order;
-
-	if (rank(line_a) != rank(line_b))
-		return rank(line_a) < rank(line_b) ? -1 : 1;
-	order = compare_texts(line_a.lock, line_b.lock);
-	if (order != 0 || rest(line_a) == rest(line_b))
-		return order;
-	return rest(line_a) < rest(line_b) ? -1 : 1;
+	line->mode = "lease";
+	line->held = longest;
 }
 
 Activity::Activity()
@@ -798,7 +708,7 @@ Activity::Activity()
 	add_waiters();
 	add_holders();
 	add_leases();
-	name_unnamed(lines);
+	complete_lines<ActivityLine>(lines);
 	list_sort(lines, compare_lines);
 }
 
@@ -826,7 +736,7 @@ digits_of(int number)
 static int
 width_of(const Length &length)
 {
-	return length.interval == nullptr ? 0 :
+	return !length.is_known ? 0 :
 		bytes_of(DatumGetCString(DirectFunctionCall1(interval_out, length.seconds())));
 }
 

@@ -11,6 +11,9 @@
 
 #include "base/compat.h"
 #include "base/errors.h"
+#include "base/remedy.h"
+#include "base/errors.h"
+#include "base/remedy.h"
 #include "base/sqlfunction.h"
 #include "core/owntables.h"
 #include "views/unnamed.h"
@@ -93,7 +96,10 @@ List *
 texts_of_unnamed(const List *tags)
 {
 	List	   *texts = NIL;
+	ListCell   *cell;
 
+	if (tags == NIL)
+		return NIL;
 	asked_locks = tags;
 	PG_TRY();
 	{
@@ -104,6 +110,10 @@ texts_of_unnamed(const List *tags)
 		asked_locks = NIL;
 	}
 	PG_END_TRY();
+	if (texts != NIL)
+		return texts;
+	foreach(cell, tags)
+		texts = lappend(texts, key_text(decode_tag(*static_cast<LOCKTAG *>(lfirst(cell)))));
 	return texts;
 }
 

@@ -33,8 +33,8 @@ struct Waits
 /* ---- Locks as text ---- */
 
 /*
- * A text about a lock.  complete() puts the text of a lock without a name into it.  exact has the
- * same for remedies: no other lock has that text.
+ * A text about a lock.  complete_lines() puts the text of a lock without a name into it.  exact has
+ * the same for remedies: no other lock has that text.
  */
 struct Line
 {
@@ -57,35 +57,6 @@ struct Line
 		appendStringInfo(text, "%s%s", name, after);
 	}
 };
-
-/* Put the texts of locks without a name into those of these lines (Line *) that lack one. */
-static void
-complete(const List *lines)
-{
-	List	   *unnamed = NIL;
-	List	   *tags = NIL;
-	List	   *texts;
-	ListCell   *cell;
-
-	foreach(cell, lines)
-	{
-		auto	   *line = static_cast<Line *>(lfirst(cell));
-
-		if (line->unnamed == nullptr)
-			continue;
-		unnamed = lappend(unnamed, line);
-		tags = lappend(tags, const_cast<LOCKTAG *>(line->unnamed));
-	}
-	texts = tags != NIL ? texts_of_unnamed(tags) : NIL;
-	foreach(cell, unnamed)
-	{
-		auto	   *line = static_cast<Line *>(lfirst(cell));
-
-		line->insert(texts != NIL
-					 ? static_cast<char *>(list_nth(texts, foreach_current_index(cell)))
-					 : key_text(decode_tag(*line->unnamed)));
-	}
-}
 
 /*
  * A lock that is not advisory: a relation or row by name if it is in this database, otherwise as
@@ -126,7 +97,7 @@ append_other(Line *line, const LOCKTAG &tag)
 	appendStringInfoString(line->exact, is_printable(name) ? named : described.data);
 }
 
-/* The name of a lock; or where complete() has to put it.  The lock must outlive the line. */
+/* The name of a lock; or where complete_lines() has to put it.  The lock must outlive the line. */
 static void
 append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
@@ -274,7 +245,7 @@ texts_of_lines(Waits *waits)
 		append_lock(text, *waits->trees.line(i).lock, waits);
 		texts = lappend(texts, text);
 	}
-	complete(texts);
+	complete_lines<Line>(texts);
 	return texts;
 }
 
@@ -555,7 +526,7 @@ show_blockers(ReturnSetInfo *result)
 		blockers = lappend(blockers, blocker);
 		lines = lappend(lines, &blocker->lock);
 	}
-	complete(lines);
+	complete_lines<Line>(lines);
 	show_each(list_length(blockers), [&](int i) {
 		const auto &blocker = *static_cast<Blocker *>(list_nth(blockers, i));
 		const Session *root = blocker.root;
