@@ -60,6 +60,9 @@ static constexpr int DESCRIBED = 20;
  */
 static constexpr int ATTEMPTS = 3;
 
+/* How many different numbers of slots of large waiters ahead are followed. */
+static constexpr int FOLLOWED_NUMBERS = 8;
+
 namespace
 {
 
@@ -111,9 +114,11 @@ public:
 	Search(const Node &own, const Search *before)
 		: before(before),
 		  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
+		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * process_count()))),
 		  nodes(static_cast<Node *>(
-			  palloc_extended(sizeof(Node) * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
+			  palloc_extended(sizeof(Node) * process_count(), MCXT_ALLOC_HUGE))),
+		  waiters(static_cast<WaiterAhead *>(
+			  palloc_extended(sizeof(WaiterAhead) * process_count(), MCXT_ALLOC_HUGE))),
 		  me(add_node(own))
 	{
 		live.is_live = true;
@@ -310,31 +315,38 @@ private:
 	}
 
 	/*
-	 * The slots that a session waits for, and those ahead of it that want one of several, too.  If
-	 * one of these gave fewer slots, nothing beyond them is set aside for it: it is not in the way
-	 * if there are enough.
+	 * A waiter ahead of one that waits for this.  If it gave fewer slots, nothing beyond them is
+	 * set aside for it: it is not in the way if there are enough.
 	 */
-	Node	   *slots_behind(const LockEntry &wait, int proc_number)
+	Node	   *node_ahead(const WaiterAhead &waiter, const LockEntry &wait)
 	{
-		auto	   *numbers = static_cast<int *>(palloc(sizeof(int) * wait.slots));
-		auto	   *given = static_cast<int *>(palloc(sizeof(int) * wait.slots));
-		int			count =
-			read_waiters_for_several(wait.tag, proc_number, wait.slots, numbers, given);
+		Node	   *node = node_of_process(waiter.proc_number);
+
+		if (waiter.link.slots >= wait.slots)
+			return node;
+		return node_of(1, list_make2(node, target_of(wait, waiter.link.slots)));
+	}
+
+	/*
+	 * The slots that a session waits for, and those of the waiters ahead that want one of several,
+	 * too.
+	 */
+	Node	   *slots_behind(const LockEntry &wait, int waiter_count)
+	{
+		List	   *ahead = NIL;
 		Node	   *slots;
 
-		if (count == 0)
+		for (int i = 0; i < waiter_count && list_length(ahead) < wait.slots; i++)
+		{
+			if (waiters[i].link.is_one_of_several && waiters[i].link.slots <= wait.slots)
+				ahead = lappend(ahead, node_ahead(waiters[i], wait));
+		}
+		if (ahead == NIL)
 			return target_of(wait);
-		slots = node_of(wait.wanted + count, NIL);
+		slots = node_of(wait.wanted + list_length(ahead), NIL);
 		slots->wait.tag = wait.tag;
 		slots->wait.slots = wait.slots;
-		for (int i = 0; i < count; i++)
-		{
-			Node	   *waiter = node_of_process(numbers[i]);
-
-			if (given[i] < wait.slots)
-				waiter = node_of(1, list_make2(waiter, target_of(wait, given[i])));
-			slots->ahead = lappend(slots->ahead, waiter);
-		}
+		slots->ahead = ahead;
 		return slots;
 	}
 
@@ -346,26 +358,38 @@ private:
 	 */
 	void		read_queue_blockers(Node *session, const LockEntry &wait)
 	{
-		LargeWaiters ahead = read_large_waiters(wait.tag, session->proc_number);
-		List	   *all = NIL;
+		int			waiter_count = read_waiters_ahead(wait.tag, session->proc_number, waiters);
+		/* For each number of slots, or the first of them, the place of the nearest. */
+		int			nearest[FOLLOWED_NUMBERS];
+		int			count = 0;
+		List	   *large = NIL;
 		LockEntry	hardest = wait;
 
-		session->blockers = lappend(session->blockers, slots_behind(wait, session->proc_number));
-		for (int i = 0; i < ahead.count; i++)
+		session->blockers = lappend(session->blockers, slots_behind(wait, waiter_count));
+		hardest.slots = MAX_SLOTS;
+		for (int i = 0; i < waiter_count; i++)
 		{
-			Node	   *waiter = node_of_process(ahead.proc_numbers[i]);
+			const QueueLink &link = waiters[i].link;
+			int			place = 0;
 
-			if (ahead.slots[i] < wait.slots)
-				waiter = node_of(1, list_make2(waiter, target_of(wait, ahead.slots[i])));
-			all = lappend(all, waiter);
+			if (link.wanted == 1)
+				continue;
+			hardest.slots = Min(hardest.slots, link.slots);
+			hardest.wanted = Max(hardest.wanted, link.wanted);
+			while (place < count && waiters[nearest[place]].link.slots != link.slots)
+				place++;
+			if (place == FOLLOWED_NUMBERS)
+				continue;
+			nearest[place] = i;
+			count = Max(count, place + 1);
 		}
-		if (all == NIL)
+		if (count == 0)
 			return;
-		hardest.slots = ahead.least_slots;
-		hardest.wanted = ahead.most_wanted;
+		for (int i = 0; i < count; i++)
+			large = lappend(large, node_ahead(waiters[nearest[i]], wait));
 		session->blockers = lappend(session->blockers,
 									node_of(1, list_make2(target_of(hardest),
-														  node_of(ahead.count, all))));
+														  node_of(count, large))));
 	}
 
 	/* The holders of a semaphore's slots.  Ends when there are enough that are live. */
@@ -467,6 +491,7 @@ private:
 	Node	  **by_process;		/* a session's node, by its proc_number; null if it has none */
 	Node	   *nodes;			/* of sessions */
 	int			count = 0;
+	WaiterAhead *waiters;		/* those that were read last */
 	List	   *targets = NIL;	/* (Node *) locks and slots */
 	Node	   *me;
 	Node		live = {};		/* stands for all that is live at first sight */

@@ -617,73 +617,32 @@ most_slots_ahead(SemaphoreState *state, int enough)
 	return most;
 }
 
-/*
- * Call visit(link, process) for the waiters ahead of this process in the queue of this tag.
- * Returns whether the process waits there.
- */
-template <typename Visit>
-static bool
-visit_queue(const LOCKTAG &queue, int proc_number, Visit visit)
+int
+read_waiters_ahead(const LOCKTAG &queue, int proc_number, WaiterAhead *ahead)
 {
 	DecodedTag	tag = decode_tag(queue);
 	SharedKey	wanted = {tag.key, tag.database};
 	SharedState *shared = semaphores == nullptr ? nullptr :
 		static_cast<SharedState *>(dshash_find(semaphores, &wanted, false));
+	int			count = 0;
 	int			i = NO_LINK;
 
 	if (shared == nullptr)
-		return false;
+		return 0;
 	/* Without a session that is attached there is no lock yet. */
 	if (pg_atomic_read_u32(&shared->attached) > 0)
 	{
 		LWLockAcquire(&shared->lock, LW_SHARED);
 		for (i = shared->first; i != NO_LINK && process_of(i) != proc_number;
 			 i = queue_link(i)->next)
-			visit(*queue_link(i), process_of(i));
+		{
+			if (queue_link(i)->wanted > 1 || queue_link(i)->is_one_of_several)
+				ahead[count++] = {process_of(i), *queue_link(i)};
+		}
 		LWLockRelease(&shared->lock);
 	}
 	dshash_release_lock(semaphores, shared);
-	return i != NO_LINK;
-}
-
-LargeWaiters
-read_large_waiters(const LOCKTAG &queue, int proc_number)
-{
-	LargeWaiters ahead = {0, MAX_SLOTS, 0};
-
-	if (!visit_queue(queue, proc_number, [&ahead](const QueueLink &link, int process) {
-		int			place = 0;
-
-		if (link.wanted <= 1)
-			return;
-		ahead.least_slots = Min(ahead.least_slots, link.slots);
-		ahead.most_wanted = Max(ahead.most_wanted, link.wanted);
-		while (place < ahead.count && ahead.slots[place] != link.slots)
-			place++;
-		if (place == LargeWaiters::MOST)
-			return;
-		ahead.proc_numbers[place] = process;
-		ahead.slots[place] = link.slots;
-		ahead.count = Max(ahead.count, place + 1);
-	}))
-		ahead.count = 0;		/* it does not wait any more */
-	return ahead;
-}
-
-int
-read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots, int *proc_numbers,
-						 int *given)
-{
-	int			count = 0;
-	bool		is_found = visit_queue(queue, proc_number, [&](const QueueLink &link, int process) {
-		if (!link.is_one_of_several || link.slots > slots || count == slots)
-			return;
-		proc_numbers[count] = process;
-		given[count] = link.slots;
-		count++;
-	});
-
-	return is_found ? count : 0;
+	return i != NO_LINK ? count : 0;	/* perhaps it does not wait any more */
 }
 
 bool

@@ -125,32 +125,19 @@ int			most_slots_ahead(SemaphoreState *state, int enough);
  */
 bool		has_semaphores();
 
-/* The waiters ahead of a process in a queue that want more than one slot. */
-struct LargeWaiters
+/* A waiter ahead of a process in a queue. */
+struct WaiterAhead
 {
-	static constexpr int MOST = 8;
-
-	int			count;
-	int			least_slots;	/* the smallest number that one of them gave */
-	int			most_wanted;	/* the largest number that one of them wants */
-	/* For each number of slots, or the first MOST numbers, the nearest: its process. */
-	int			proc_numbers[MOST];
-	int			slots[MOST];
+	int			proc_number;
+	QueueLink	link;
 };
 
 /*
- * Those ahead of this process in the queue of this tag; none if it does not wait there, or this
- * session has not attached.
+ * Those ahead of this process in the queue of this tag that want more than one slot, or slots of
+ * other semaphores, too; none if it does not wait there, or this session has not attached.  Fills
+ * them in, in their order, and returns how many they are: at most process_count().
  */
-LargeWaiters read_large_waiters(const LOCKTAG &queue, int proc_number);
-
-/*
- * Those ahead of this process in the queue of this tag that want a slot of other semaphores, too,
- * and gave at most this many slots.  Fills in the process numbers of the first, at most this many,
- * and the number of slots that each gave, and returns how many they are.
- */
-int			read_waiters_for_several(const LOCKTAG &queue, int proc_number, int slots,
-									 int *proc_numbers, int *given);
+int			read_waiters_ahead(const LOCKTAG &queue, int proc_number, WaiterAhead *ahead);
 
 /*
  * The queue in this place of those that a process is in, and the number of slots that it gave
