@@ -130,7 +130,6 @@ add_semaphore(Key key)
 		known_semaphores = make_hash_table<Key, Semaphore>(
 			"advisory_ext semaphores", MIN_KEPT_SEMAPHORES, TopMemoryContext);
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
-	semaphore->state = nullptr;
 	semaphore->seen = {};
 	dlist_init(&semaphore->slots);
 	semaphore->disagreement_reported = false;
@@ -163,22 +162,23 @@ find_other_slots(Key key, int slots, int *other)
  * another number of slots.
  */
 static void
-check_agreement(Semaphore *semaphore, const LockRequest &request)
+check_agreement(const SlotAttempt *attempt)
 {
-	Key			key = request.name.key;
+	const LockRequest &request = attempt->request;
+	SemaphoreState *state = attempt->claim.state;
 	int			pid;
 	int			other;
 
-	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
-		agree_on_slots(semaphore->state, request.slots, false))
+	if (state == nullptr || attempt->semaphore->disagreement_reported ||
+		agree_on_slots(state, request.slots, false))
 		return;
-	pid = find_other_slots(key, request.slots, &other);
+	pid = find_other_slots(request.name.key, request.slots, &other);
 	if (pid == 0)
 	{
-		agree_on_slots(semaphore->state, request.slots, true);
+		agree_on_slots(state, request.slots, true);
 		return;
 	}
-	semaphore->disagreement_reported = true;
+	attempt->semaphore->disagreement_reported = true;
 	ereport(WARNING,
 			(errmsg("semaphore \"%s\" is used with different numbers of slots",
 					display_name(request.name)),
@@ -195,6 +195,7 @@ open_semaphores(HoldAttempt *given)
 {
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	bool		have_states = true;
+	int			place = 0;
 
 	/* Not between two of them, of which no slot may be held. */
 	if (known_semaphores != nullptr && hash_get_num_entries(known_semaphores) >= sweep_at)
@@ -211,8 +212,10 @@ open_semaphores(HoldAttempt *given)
 	}
 	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
 	{
-		each->semaphore->state = have_states ? &each->semaphore->seen : nullptr;
-		check_agreement(each->semaphore, each->request);
+		each->claim = {have_states ? &each->semaphore->seen : nullptr, each->request.slots,
+			each->request.wanted, each->slots,
+			each->next != nullptr ? &each->following()->claim : nullptr, place++};
+		check_agreement(each);
 	}
 }
 
@@ -299,14 +302,12 @@ give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
 
 		if (i < attempt->locked)
 			LockRelease(&tag, lockmode_of(Mode::exclusive), request.scope == Scope::session);
-		if (is_claimed && i == refused)
-			mark_slot(attempt->semaphore->state, attempt->slots[i], SlotMark::unverified);
-		else if (is_claimed)
-			mark_slot(attempt->semaphore->state, attempt->slots[i],
-					  is_mine(attempt, attempt->slots[i]) ? SlotMark::unverified : SlotMark::free);
+		if (is_claimed)
+			mark_slot(attempt->claim.state, attempt->slots[i],
+					  i == refused ? SlotMark::unverified : SlotMark::free);
 	}
 	if (is_claimed && (request.wanted > 1 || refused < 0))
-		wake_waiters(attempt->semaphore->state);
+		wake_waiters(attempt->claim.state);
 }
 
 /* Lock the chosen slots.  Returns the attempt of which one is refused, or null. */
@@ -324,19 +325,6 @@ lock_slots(SlotAttempt *attempt)
 		}
 	}
 	return nullptr;
-}
-
-/* What an attempt, or each of several, wants of the states of the semaphores. */
-static SlotRequests
-requests_of(const SlotAttempt *attempt) noexcept
-{
-	SlotRequests requests;
-
-	requests.count = 0;
-	for (const SlotAttempt *each = attempt; each != nullptr; each = each->following())
-		requests.all[requests.count++] = {each->semaphore->state, each->request.slots,
-			each->request.wanted, each->slots};
-	return requests;
 }
 
 /*
@@ -374,8 +362,8 @@ take_slots(SlotAttempt *attempt, bool is_claimed, bool is_queued)
 	if (attempt->has_slots)
 		return true;
 	/* Nobody behind this session gets what it gives back. */
-	if (is_queued && attempt->semaphore->state != nullptr)
-		join_queues(requests_of(attempt), true);
+	if (is_queued && attempt->claim.state != nullptr)
+		join_queues(&attempt->claim, true);
 	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
 		give_back(each, 0, is_claimed, each == refused ? each->locked : -1);
 	attempt->lacking = refused;
@@ -405,13 +393,12 @@ choose_unlocked(SlotAttempt *attempt)
 static bool
 choose_slots(SlotAttempt *attempt)
 {
-	bool		has_state = attempt->semaphore->state != nullptr;
-	int			chosen = has_state ? claim_slots(requests_of(attempt)) : 0;
+	bool		has_state = attempt->claim.state != nullptr;
+	const SlotRequest *lacking = has_state ? claim_slots(&attempt->claim) : nullptr;
 	SlotAttempt *each = attempt;
 
-	for (; each != nullptr && (has_state ? chosen-- > 0 : choose_unlocked(each));
-		 each = each->following())
-		;
+	while (each != nullptr && (has_state ? &each->claim != lacking : choose_unlocked(each)))
+		each = each->following();
 	if (each == nullptr)
 		return true;
 	attempt->lacking = each;
@@ -428,7 +415,7 @@ choose_slots(SlotAttempt *attempt)
 static bool
 find_unmarked(const SlotAttempt *attempt, bool unverified_only)
 {
-	SemaphoreState *state = attempt->semaphore->state;
+	SemaphoreState *state = attempt->claim.state;
 	int			slots = attempt->request.slots;
 	bool		is_found = false;
 
@@ -453,7 +440,7 @@ find_unmarked(const SlotAttempt *attempt, bool unverified_only)
 static bool
 take_free_slots(SlotAttempt *attempt, bool is_queued, bool looks_at_all)
 {
-	bool		has_state = attempt->semaphore->state != nullptr;
+	bool		has_state = attempt->claim.state != nullptr;
 
 	for (bool has_looked = !has_state;; has_looked = true)
 	{
@@ -478,7 +465,7 @@ take_free_slots(SlotAttempt *attempt, bool is_queued, bool looks_at_all)
 static bool
 has_no_queue(const SlotAttempt *attempt)
 {
-	SemaphoreState *state = attempt->semaphore->state;
+	SemaphoreState *state = attempt->claim.state;
 
 	return attempt->next == nullptr && attempt->request.slots == 1 &&
 		(state == nullptr || most_slots_ahead(state, 1) == 0);
@@ -524,7 +511,7 @@ try_slots_now(Attempt *given)
 	attempt->slots[0] = 1;
 	if (has_no_queue(attempt))
 		return take_slots(attempt, false, false);
-	if (attempt->semaphore->state != nullptr)
+	if (attempt->claim.state != nullptr)
 		return take_free_slots(attempt, false, false);
 	/* While this session holds the queue locks no session can be waiting. */
 	refused = lock_queues(attempt, TRYING_MODE, true);
@@ -541,7 +528,7 @@ try_slots_now(Attempt *given)
 static void
 wait_in_queue(SlotAttempt *attempt, Deadline deadline)
 {
-	bool		is_woken = attempt->semaphore->state != nullptr;
+	bool		is_woken = attempt->claim.state != nullptr;
 	Deadline	look(Timeout{is_woken ? LOOK_AFTER_MS : 0});
 	Deadline	check(Timeout{DeadlockTimeout});
 
@@ -577,7 +564,7 @@ wait_for_slots(Attempt *given)
 {
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	const LockRequest &request = attempt->lacking_request();
-	bool		has_state = attempt->semaphore->state != nullptr;
+	bool		has_state = attempt->claim.state != nullptr;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
@@ -593,7 +580,7 @@ wait_for_slots(Attempt *given)
 		return;
 	}
 	if (has_state)
-		join_queues(requests_of(attempt), false);
+		join_queues(&attempt->claim, false);
 	/* After an error the queues are left by have_slots_survived(). */
 	sleeping([&]() {
 		if (!has_state)

@@ -19,8 +19,6 @@ struct Semaphore
 {
 	Key			key;			/* hash key */
 	SemaphoreState seen;
-	/* &seen, or null if that has no room for all slots of the last request. */
-	SemaphoreState *state;
 	dlist_head	slots;			/* this session's, the last taken last (Hold.in_semaphore) */
 	bool		disagreement_reported;
 };
@@ -29,6 +27,8 @@ struct Semaphore
 struct SlotAttempt : HoldAttempt
 {
 	Semaphore  *semaphore = nullptr;
+	/* Its state is &semaphore->seen; or null, if one of the request's has no room for all slots. */
+	SlotRequest claim = {};
 	int			locked = 0;		/* of the chosen slots */
 	bool		awaits_lock = false;	/* it waits in the lock manager, for the only slot */
 	bool		has_slots = false;	/* they are locked; those of all attempts for one request */

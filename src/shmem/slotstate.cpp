@@ -405,26 +405,26 @@ my_link(int place) noexcept
 }
 
 void
-join_queues(const SlotRequests &requests, bool again)
+join_queues(const SlotRequest *requests, bool again)
 {
 	uint64		ticket = again ? queue_link(my_link(0))->ticket
 		: pg_atomic_fetch_add_u64(&attached_root->next_ticket, 1);
 
-	for (int i = 0; i < requests.count; i++)
+	for (const SlotRequest *each = requests; each != nullptr; each = each->next)
 	{
-		const SlotRequest &request = requests.all[i];
-		SharedState *shared = request.state->shared;
+		SharedState *shared = each->state->shared;
+		int			me = my_link(each->place);
 		int		   *place = &shared->first;
 
 		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 		while (*place != NO_LINK && queue_link(*place)->ticket < ticket)
 			place = &queue_link(*place)->next;
-		*queue_link(my_link(i)) = QueueLink{*place, request.slots, request.wanted, ticket,
-			queue_tag(shared->key.database, shared->key.key), requests.count > 1};
-		*place = my_link(i);
-		shared->most_wanted = Max(shared->most_wanted, request.slots);
-		my_queues[i] = request.state;
-		my_queue_count = i + 1;
+		*queue_link(me) = QueueLink{*place, each->slots, each->wanted, ticket,
+			queue_tag(shared->key.database, shared->key.key), requests->next != nullptr};
+		*place = me;
+		shared->most_wanted = Max(shared->most_wanted, each->slots);
+		my_queues[each->place] = each->state;
+		my_queue_count = each->place + 1;
 		LWLockRelease(&shared->lock);
 	}
 	/* This session reads the bits next. */
@@ -473,6 +473,13 @@ set_aside(FreeSlots *free, const QueueLink *waiter) noexcept
 	return remove_free_slots(free, waiter->slots, waiter->wanted, nullptr) == waiter->wanted;
 }
 
+/* Mark a slot as taken.  False if it is marked already. */
+static bool
+claim_slot(SemaphoreState *state, int slot) noexcept
+{
+	return (pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0;
+}
+
 /* Without waiters: mark the lowest free slot as taken, and return it.  NO_SLOT if none is free. */
 static int
 claim_lowest_slot(SemaphoreState *state, int slots) noexcept
@@ -487,7 +494,7 @@ claim_lowest_slot(SemaphoreState *state, int slots) noexcept
 			int			slot = base + pg_rightmost_one_pos64(free) + 1;
 
 			/* If another session was faster, there may be another slot. */
-			if ((pg_atomic_fetch_or_u64(taken, bit_of(slot)) & bit_of(slot)) == 0)
+			if (claim_slot(state, slot))
 				return slot;
 		}
 	}
@@ -495,16 +502,15 @@ claim_lowest_slot(SemaphoreState *state, int slots) noexcept
 }
 
 /*
- * Choose what is wanted of one semaphore, the one in this place of the request, among the free
- * slots that are not set aside for those ahead.  False if they are too few.  The state's lock must
- * be held exclusively.
+ * Choose what is wanted of one semaphore among the free slots that are not set aside for those
+ * ahead.  False if they are too few.  The state's lock must be held exclusively.
  */
 static bool
-choose_slots(const SlotRequest &request, int place) noexcept
+choose_slots(const SlotRequest &request) noexcept
 {
 	SemaphoreState *state = request.state;
 	SharedState *shared = state->shared;
-	int			me = my_link(place);
+	int			me = my_link(request.place);
 	/* What this session does not see is no reason to give it a slot that it sees. */
 	FreeSlots	free =
 		read_free_slots(state, Min(Max(request.slots, shared->most_wanted), state->slots));
@@ -515,89 +521,73 @@ choose_slots(const SlotRequest &request, int place) noexcept
 		request.wanted;
 }
 
-/* Claim what is wanted of it, or nothing, and return false. */
+/* Mark all chosen slots, of this request and the next ones, as taken; or none, and return false. */
 static bool
-claim_with_lock(const SlotRequest &request, int place) noexcept
+claim_chosen(const SlotRequest *request) noexcept
 {
-	SemaphoreState *state = request.state;
-	const int  *claimed = request.claimed;
 	int			count = 0;
 
-	while (count < request.wanted)
+	if (request == nullptr)
+		return true;
+	while (count < request->wanted && claim_slot(request->state, request->claimed[count]))
+		count++;
+	if (count == request->wanted && claim_chosen(request->next))
+		return true;
+	while (count-- > 0)
+		mark_slot(request->state, request->claimed[count], SlotMark::free);
+	return false;
+}
+
+/* With the locks of all states held: as claim_slots(), but the session stays in the queues. */
+static const SlotRequest *
+claim_with_locks(const SlotRequest *requests) noexcept
+{
+	do
 	{
-		if (!choose_slots(request, place))
-			return false;
-		for (count = 0; count < request.wanted; count++)
+		/* All are chosen before one is marked, because who only tries would find it taken. */
+		for (const SlotRequest *each = requests; each != nullptr; each = each->next)
 		{
-			uint64		bit = bit_of(claimed[count]);
-
-			if ((pg_atomic_fetch_or_u64(&word_of(state, claimed[count])->taken, bit) & bit) != 0)
-				break;
+			if (!choose_slots(*each))
+				return each;
 		}
-		/* If a session without the lock was faster, there may be another slot now. */
-		for (int i = 0; count < request.wanted && i < count; i++)
-			mark_slot(state, claimed[i], SlotMark::free);
-	}
-	return true;
+		/* If a session without the lock was faster, there may be other slots now. */
+	} while (!claim_chosen(requests));
+	return nullptr;
 }
 
-/*
- * The same for all semaphores of a request: returns how many there are, or the place of one that
- * lacks a slot.
- */
-static int
-claim_with_locks(const SlotRequests &requests) noexcept
+const SlotRequest *
+claim_slots(const SlotRequest *requests)
 {
-	const SlotRequest *all = requests.all;
-	int			claimed = 0;
-
-	/* Mark nothing as taken before all are there, because who only tries would find it taken. */
-	for (int i = 0; requests.count > 1 && i < requests.count; i++)
-	{
-		if (!choose_slots(all[i], i))
-			return i;
-	}
-	while (claimed < requests.count && claim_with_lock(all[claimed], claimed))
-		claimed++;
-	for (int i = 0; i < claimed && claimed < requests.count; i++)
-	{
-		for (int j = 0; j < all[i].wanted; j++)
-			mark_slot(all[i].state, all[i].claimed[j], SlotMark::free);
-	}
-	return claimed;
-}
-
-int
-claim_slots(const SlotRequests &requests)
-{
-	const SlotRequest *all = requests.all;
 	bool		is_waiter = my_queue_count > 0;
-	int			claimed;
+	const SlotRequest *lacking;
 
-	if (requests.count == 1 && all->wanted == 1 && all->state->shared->first == NO_LINK)
+	if (requests->next == nullptr && requests->wanted == 1 &&
+		requests->state->shared->first == NO_LINK)
 	{
-		all->claimed[0] = claim_lowest_slot(all->state, all->slots);
-		return all->claimed[0] != NO_SLOT;
+		requests->claimed[0] = claim_lowest_slot(requests->state, requests->slots);
+		return requests->claimed[0] != NO_SLOT ? nullptr : requests;
 	}
 
 	/*
 	 * Usually no slot is free: then do not wait for those who look for one, too.  A waiter does,
 	 * because what they give back with the lock held wakes nobody.
 	 */
-	for (int i = 0; i < requests.count && !is_waiter; i++)
+	for (const SlotRequest *each = requests; each != nullptr && !is_waiter; each = each->next)
 	{
-		if (read_free_slots(all[i].state, all[i].slots).count < all[i].wanted)
-			return i;
+		if (read_free_slots(each->state, each->slots).count < each->wanted)
+			return each;
 	}
-	for (int i = 0; i < requests.count; i++)
-		LWLockAcquire(&all[i].state->shared->lock, LW_EXCLUSIVE);
+	for (const SlotRequest *each = requests; each != nullptr; each = each->next)
+		LWLockAcquire(&each->state->shared->lock, LW_EXCLUSIVE);
 	STOP_POINT("slots are locked");
-	claimed = claim_with_locks(requests);
-	for (int i = 0; i < requests.count && is_waiter && claimed == requests.count; i++)
-		unlink_me(all[i].state->shared, my_link(i));
-	for (int i = 0; i < requests.count; i++)
-		LWLockRelease(&all[i].state->shared->lock);
-	return claimed;
+	lacking = claim_with_locks(requests);
+	for (const SlotRequest *each = requests; each != nullptr; each = each->next)
+	{
+		if (is_waiter && lacking == nullptr)
+			unlink_me(each->state->shared, my_link(each->place));
+		LWLockRelease(&each->state->shared->lock);
+	}
+	return lacking;
 }
 
 int

@@ -66,33 +66,28 @@ void		detach_slot_state(SemaphoreState *state) noexcept;
  */
 void		sweep_slot_states();
 
-/* As many slots as are wanted, of those of one semaphore from 1 to slots. */
+/*
+ * As many slots as are wanted, of those of one semaphore from 1 to slots; and, if it is a request
+ * for slots of several, of which it gets all that it wants or nothing, what it wants of the next
+ * one.  They are in the order of their keys, because their states are locked in this order.
+ */
 struct SlotRequest
 {
 	SemaphoreState *state;
 	int			slots;
 	int			wanted;
 	int		   *claimed;		/* returns their numbers */
-};
-
-/*
- * The semaphores of one request, of which it gets all that it wants or nothing.  They are in the
- * order of their keys, because their states are locked in this order.
- */
-struct SlotRequests
-{
-	int			count;			/* at most MAX_QUEUES */
-	SlotRequest all[MAX_QUEUES];
+	SlotRequest *next;			/* at most MAX_QUEUES are linked */
+	int			place;			/* of this one among them, from 0 */
 };
 
 /*
  * Mark the lowest free slots of each semaphore as taken, and return their numbers in claimed, in
- * their order: all that are wanted, or none.  Returns the place of the first semaphore that lacks
- * some, or the count if all are claimed.  Slots that are set aside for the sessions ahead in a
- * queue do not count as free.  A session that is not in the queues comes after all that are.  A
- * session that is in the queues leaves them.
+ * their order: all that are wanted, or none.  Returns null, or the first semaphore that lacks some.
+ * Slots that are set aside for the sessions ahead in a queue do not count as free.  A session that
+ * is not in the queues comes after all that are.  A session that is in the queues leaves them.
  */
-int			claim_slots(const SlotRequests &requests);
+const SlotRequest *claim_slots(const SlotRequest *requests);
 
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
@@ -105,7 +100,7 @@ void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
  * them.  again: this session could not lock a slot that it claimed, so it keeps its ticket.  It
  * must not wait for something else.
  */
-void		join_queues(const SlotRequests &requests, bool again);
+void		join_queues(const SlotRequest *requests, bool again);
 
 /*
  * Leave the queues at the end of the wait, and wake the sessions that can be served now.  Does
