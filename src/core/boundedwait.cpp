@@ -59,7 +59,7 @@ give_up_holds(Attempt *attempt)
 			if (i < holds->added)
 				lock_give_up(request, holds->slot(i));
 			else
-				release_session_lock(request.granted_tag(holds->slot(i)), request.mode);
+				release_lock(request.granted_tag(holds->slot(i)), request.mode, Scope::session);
 		}
 	}
 }

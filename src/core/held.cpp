@@ -535,10 +535,10 @@ held_compare(Hold *hold) noexcept
 }
 
 void
-held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
+held_release(Hold *hold, const HoldKey &key, int64 count, bool by_name)
 {
 	for (int64 i = 0; i < count; i++)
-		release_session_lock(tag, mode);
+		release_lock(key.tag, key.mode, key.scope);
 	if (hold == nullptr)
 		return;
 	keep_count(hold, Min(hold->count - count, count_of(hold)),
@@ -549,11 +549,10 @@ held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_nam
 void
 lock_give_up(const LockRequest &request, int slot)
 {
-	LOCKTAG		tag = request.granted_tag(slot);
+	HoldKey		key = {request.granted_tag(slot), request.mode, request.scope};
 
-	if (is_held_by_me(tag, request.mode))
-		held_release(held_find(tag, request.mode, Scope::session), tag, request.mode, 1,
-					 request.name.by_name());
+	if (is_held_by_me(key.tag, key.mode))
+		held_release(held_find(key.tag, key.mode, key.scope), key, 1, request.name.by_name());
 }
 
 /* A session-level hold becomes one of the transaction, which has none of this lock and mode yet. */
@@ -590,7 +589,7 @@ held_pass_to_transaction(const LOCKTAG &tag, Mode mode)
 		other->count++;
 		keep_count(hold, hold->count - 1, hold->count_by_name - 1, HoldEnd::released);
 	}
-	release_session_lock(tag, mode);
+	release_lock(tag, mode, Scope::session);
 }
 
 /* ---- What was released without the extension ---- */

@@ -50,14 +50,17 @@ Hold	   *held_compare(Hold *hold) noexcept;
 bool		has_written_since(const Hold *hold) noexcept;
 
 /*
- * Release a lock or slot so often as the session has it in session scope, or less often: count.
- * hold: its session-level hold, or null.  by_name: those that were taken by name first.  A hold
- * that ends counts in the statistics.  Allocates nothing before the release, because the caller may
- * have run out of memory.
+ * Release a lock or slot so often as the session has it in that scope, or less often: count.  hold:
+ * the hold with this key, or null.  by_name: those that were taken by name first.  A hold that ends
+ * counts in the statistics.  Allocates nothing before the release, because the caller may have run
+ * out of memory.
  */
-void		held_release(Hold *hold, const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
+void		held_release(Hold *hold, const HoldKey &key, int64 count, bool by_name);
 
-/* Release the session-level lock or slot of a request once, if this session has it. */
+/*
+ * Release the lock or slot of a request once, if this session has it.  In transaction scope only
+ * in the statement that took it, and not after an error.
+ */
 void		lock_give_up(const LockRequest &request, int slot);
 
 /*

@@ -76,7 +76,7 @@ release_holds(const LockName &name, Hold *hold, Mode mode, int64 count)
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	bool		has_written = count > 0 && hold != nullptr && has_written_since(hold);
 
-	held_release(hold, tag, mode, count, name.by_name());
+	held_release(hold, {tag, mode, Scope::session}, count, name.by_name());
 	return has_written && !is_held_by_me(tag, mode) && !is_held_by_me(tag, Mode::exclusive);
 }
 
@@ -166,7 +166,7 @@ release_slot(const LockName &name, int slot)
 	Hold	   *hold = semaphore_find_slot(name.key, slot);
 
 	if (hold != nullptr)
-		held_release(hold, hold->key.tag, Mode::exclusive, 1, name.by_name());
+		held_release(hold, hold->key, 1, name.by_name());
 	return hold != nullptr;
 }
 
@@ -241,7 +241,7 @@ lock_release_namespace(std::string_view ns)
 				name.name = hold->name->name();
 			released += hold->count_by_name;
 			if (hold->semaphore != nullptr)
-				held_release(hold, hold->key.tag, hold->key.mode, hold->count_by_name, true);
+				held_release(hold, hold->key, hold->count_by_name, true);
 			else if (release_holds(name, hold, hold->key.mode, hold->count_by_name) && early++ == 0)
 				first = name;
 		}

@@ -282,7 +282,7 @@ lock_slot(const SlotAttempt *attempt, int slot)
 	LockAcquireResult result = take_lock(tag, Mode::exclusive, scope, true);
 
 	if (result != LOCKACQUIRE_OK && result != LOCKACQUIRE_NOT_AVAIL)
-		LockRelease(&tag, lockmode_of(Mode::exclusive), scope == Scope::session);
+		release_lock(tag, Mode::exclusive, scope);
 	return result == LOCKACQUIRE_OK;
 }
 
@@ -298,10 +298,8 @@ give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
 
 	for (int i = first; i < request.wanted; i++)
 	{
-		LOCKTAG		tag = tag_of(attempt, attempt->slots[i]);
-
 		if (i < attempt->locked)
-			LockRelease(&tag, lockmode_of(Mode::exclusive), request.scope == Scope::session);
+			release_lock(tag_of(attempt, attempt->slots[i]), Mode::exclusive, request.scope);
 		if (is_claimed)
 			mark_slot(attempt->claim.state, attempt->slots[i],
 					  i == refused ? SlotMark::unverified : SlotMark::free);

@@ -83,11 +83,11 @@ take_lock_again(LOCALLOCK *local, const LOCKTAG &tag, Mode mode, Scope scope) no
 	return true;
 }
 
-/* Release a session-level hold. */
+/* Release a lock once. */
 inline void
-release_session_lock(const LOCKTAG &tag, Mode mode)
+release_lock(const LOCKTAG &tag, Mode mode, Scope scope)
 {
-	LockRelease(&tag, lockmode_of(mode), true);
+	LockRelease(&tag, lockmode_of(mode), scope == Scope::session);
 }
 
 /*
@@ -101,7 +101,7 @@ local_lock(const LOCKTAG &tag, Mode mode)
 		last_local->tag.mode != lockmode_of(mode) || !same_tag(last_local->tag.lock, tag))
 	{
 		take_lock(tag, mode, Scope::session, true);
-		release_session_lock(tag, mode);
+		release_lock(tag, mode, Scope::session);
 	}
 	return last_local;
 }
@@ -129,7 +129,7 @@ give_to_portal(const LOCKTAG &tag, Mode mode)
 		return;
 	take_lock(tag, mode, Scope::transaction, true);
 	CurrentResourceOwner = CurTransactionResourceOwner;
-	LockRelease(&tag, lockmode_of(mode), false);
+	release_lock(tag, mode, Scope::transaction);
 	CurrentResourceOwner = portal;
 }
 

@@ -11,7 +11,6 @@
 #include "core/notavailable.h"
 #include "core/release.h"
 #include "server/locallock.h"
-#include "base/errors.h"
 #include "base/sqlfunction.h"
 #include "shmem/sessiontable.h"
 
@@ -40,9 +39,8 @@ sort_by_key(LockNames *names)
 
 /*
  * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of
- * the last request; *last is its number.  If that lock cannot be obtained, the rollback of an
- * internal subtransaction releases transaction-level locks.  An error says which locks of this
- * session survive it; those that are released here do not.
+ * the last request; *last is its number.  An error says which locks of this session survive it;
+ * those that are released here do not.
  */
 static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
@@ -52,32 +50,32 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 															  MCXT_ALLOC_HUGE));
 	OwnLocks	own = {tags, 0};
 	volatile int taken = 0;
-	volatile bool has_all = false;
 	volatile Outcome outcome = Outcome::granted;
 
-	auto		take = [&]() {
-		while (taken < sorted.count && outcome == Outcome::granted)
-		{
-			LockRequest request = {sorted.locks[taken], Mode::exclusive, scope};
-
-			tags[taken] = request.tag();
-			outcome = lock_take(request, deadline.remaining());
-			taken = taken + (outcome == Outcome::granted);
-			own.count = scope == Scope::session ? taken : 0;
-		}
-		return outcome == Outcome::granted;
+	auto		request = [&](int i) {
+		return LockRequest{sorted.locks[i], Mode::exclusive, scope};
 	};
 
 	PG_TRY();
 	{
-		under_own_locks(&own, [&]() { has_all = in_subtransaction(take); });
-		for (int i = 0; scope == Scope::transaction && has_all && i < taken; i++)
-			give_to_portal(tags[i], Mode::exclusive);
+		under_own_locks(&own, [&]() {
+			while (taken < sorted.count && outcome == Outcome::granted)
+			{
+				tags[taken] = request(taken).tag();
+				outcome = lock_take(request(taken), deadline.remaining());
+				taken = taken + (outcome == Outcome::granted);
+				own.count = scope == Scope::session ? taken : 0;
+			}
+		});
 	}
 	PG_FINALLY();
 	{
-		for (int i = taken - 1; scope == Scope::session && !has_all && i >= 0; i--)
-			lock_give_up(LockRequest{sorted.locks[i], Mode::exclusive, scope}, NO_SLOT);
+		/* After an error the transaction releases its own. */
+		bool		releases = taken < sorted.count &&
+			(scope == Scope::session || outcome != Outcome::granted);
+
+		for (int i = taken - 1; releases && i >= 0; i--)
+			lock_give_up(request(i), NO_SLOT);
 	}
 	PG_END_TRY();
 	*last = taken;
