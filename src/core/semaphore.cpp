@@ -122,10 +122,12 @@ find_semaphore(Key key) noexcept
 }
 
 static Semaphore *
-add_semaphore(Key key)
+find_or_add_semaphore(Key key)
 {
-	Semaphore  *semaphore;
+	Semaphore  *semaphore = find_semaphore(key);
 
+	if (semaphore != nullptr)
+		return semaphore;
 	if (known_semaphores == nullptr)
 		known_semaphores = make_hash_table<Key, Semaphore>(
 			"advisory_ext semaphores", MIN_KEPT_SEMAPHORES, TopMemoryContext);
@@ -204,9 +206,7 @@ open_semaphores(HoldAttempt *given)
 	{
 		Key			key = each->request.name.key;
 
-		each->semaphore = find_semaphore(key);
-		if (each->semaphore == nullptr)
-			each->semaphore = add_semaphore(key);
+		each->semaphore = find_or_add_semaphore(key);
 		last_semaphore = each->semaphore;
 		have_states &= attach_slot_state(&each->semaphore->seen, key, each->request.slots);
 	}
@@ -622,13 +622,6 @@ const WaitRoutine SLOT_ROUTINE = {
 
 /* ---- What this session has ---- */
 
-/* The slots of a semaphore that this session has, the last taken first. */
-static compat::ObjectsOnList<Hold, dlist_node>
-slots_of(Semaphore *semaphore) noexcept
-{
-	return {&semaphore->slots.head, offsetof(Hold, in_semaphore), &dlist_node::prev};
-}
-
 /* The hold of this session-level slot, or for NO_SLOT of the one that was taken last; or null. */
 static Hold *
 find_session_slot(Key key, int slot) noexcept
@@ -640,7 +633,9 @@ find_session_slot(Key key, int slot) noexcept
 	semaphore = find_semaphore(key);
 	if (semaphore == nullptr)
 		return nullptr;
-	for (Hold *hold : slots_of(semaphore))
+	/* From the last one back. */
+	for (Hold *hold : compat::ObjectsOnList<Hold, dlist_node>{
+			&semaphore->slots.head, offsetof(Hold, in_semaphore), &dlist_node::prev})
 	{
 		if (hold->state == HoldState::session)
 			return hold;

@@ -54,12 +54,6 @@ namespace advisory
  */
 static constexpr int DESCRIBED = 20;
 
-/*
- * How often the searches are repeated if waits change meanwhile; the next check would be a second
- * later.
- */
-static constexpr int ATTEMPTS = 3;
-
 /* How many different numbers of slots of large waiters ahead are followed. */
 static constexpr int FOLLOWED_NUMBERS = 8;
 
@@ -505,7 +499,8 @@ private:
 
 /*
  * The DETAIL of a session in a cycle, which must give up.  The other sessions have then been told
- * that it leaves.  Null if it is not in a cycle.
+ * that it leaves.  Null if it is not in a cycle, or if waits have changed between the two searches:
+ * the next check will find out.
  */
 static char *
 find_deadlock(const Node &me)
@@ -513,25 +508,21 @@ find_deadlock(const Node &me)
 	/* With the lock held no search may attach to anything. */
 	SharedRoot *root = all_sessions() != nullptr ? attached_root : nullptr;
 	char	   *detail = nullptr;
+	Search		first(me, nullptr);
 
-	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
-	{
-		Search		first(me, nullptr);
+	if (!first.am_i_in_cycle())
+		return nullptr;
 
-		if (!first.am_i_in_cycle())
-			return nullptr;
+	Search		second(me, &first);
 
-		Search		second(me, &first);
-
-		if (root != nullptr)
-			LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
-		if (second.am_i_in_cycle())
-			detail = second.describe_unless_changed();
-		if (detail != nullptr)
-			publish_leaving(true);
-		if (root != nullptr)
-			LWLockRelease(&root->deadlock);
-	}
+	if (root != nullptr)
+		LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
+	if (second.am_i_in_cycle())
+		detail = second.describe_unless_changed();
+	if (detail != nullptr)
+		publish_leaving(true);
+	if (root != nullptr)
+		LWLockRelease(&root->deadlock);
 	return detail;
 }
 
