@@ -35,4 +35,17 @@ char	   *escape_foreign(char *text);
 bool		is_printable(const char *text) noexcept;
 void		make_printable(char *text) noexcept;
 
+/* The text itself if it is printable, or a copy that is; null for null.  May ereport. */
+inline const char *
+printable_text(const char *text)
+{
+	char	   *shown;
+
+	if (text == nullptr || is_printable(text))
+		return text;
+	shown = pstrdup(text);
+	make_printable(shown);
+	return shown;
+}
+
 }								/* namespace advisory */

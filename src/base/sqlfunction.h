@@ -87,13 +87,7 @@ raw_text_datum(const char *text)
 inline Datum
 text_datum(const char *text)
 {
-	char	   *shown;
-
-	if (text == nullptr || is_printable(text))
-		return raw_text_datum(text);
-	shown = pstrdup(text);
-	make_printable(shown);
-	return raw_text_datum(shown);
+	return raw_text_datum(printable_text(text));
 }
 
 /* One row, whose columns are added in order. */

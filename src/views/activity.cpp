@@ -126,18 +126,6 @@ length_since(TimestampTz start, TimestampTz now, bool has_days = false) noexcept
 	return {start != 0, has_days, start != 0 ? Max(now - start, 0) : 0};
 }
 
-static const char *
-printable_text(const char *text)
-{
-	char	   *shown;
-
-	if (text == nullptr || is_printable(text))
-		return text;
-	shown = pstrdup(text);
-	make_printable(shown);
-	return shown;
-}
-
 /* Unknown times come last. */
 static TimestampTz
 or_last(TimestampTz time) noexcept
@@ -252,11 +240,11 @@ blockers_text(const List *pids)
 		int			length = text.len;
 
 		appendStringInfo(&text, "%s%d", i == 0 ? "" : ",", list_nth_int(pids, i));
-		if (text.len <= 17)
-			continue;
-		shown = Min(shown, 2);
-		if (i == 2)
+		if (i == 2 && text.len > 17)
+		{
+			shown = i;
 			text.data[text.len = length] = '\0';
+		}
 	}
 	if (list_length(pids) > shown)
 		appendStringInfo(&text, " +%d", list_length(pids) - shown);
@@ -414,15 +402,6 @@ Activity::find_holders()
 	}
 }
 
-/* Is the first list of pids less, as an array?  Neither may be NIL. */
-static bool
-is_less(const List *a, const List *b) noexcept
-{
-	return std::lexicographical_compare(
-		a->elements, a->elements + a->length, b->elements, b->elements + b->length,
-		[](const ListCell &x, const ListCell &y) { return x.int_value < y.int_value; });
-}
-
 /* Which holders each waiter waits for.  They are known when the entries of all were seen. */
 void
 Activity::find_held_by()
@@ -441,22 +420,9 @@ Activity::find_held_by()
 				waits[i].held_by = lappend_int(waits[i].held_by, pid);
 		}
 		list_sort(waits[i].held_by, list_int_cmp);
-	}
-	/* If only waiters ahead of it are in the way, it waits for the same holders as these. */
-	for (int first = 0, next; first < wait_count; first = next)
-	{
-		const List *least = NIL;
-
-		for (next = first; next < wait_count && same_tag(waits[next].tag, waits[first].tag); next++)
-		{
-			if (waits[next].held_by != NIL && (least == NIL || is_less(waits[next].held_by, least)))
-				least = waits[next].held_by;
-		}
-		for (int i = first; i < next; i++)
-		{
-			if (waits[i].held_by == NIL)
-				waits[i].held_by = const_cast<List *>(least);
-		}
+		/* If only waiters are in the way, it waits for the same holders as the one ahead of it. */
+		if (waits[i].held_by == NIL && waits[i].place > 1)
+			waits[i].held_by = waits[i - 1].held_by;
 	}
 }
 
