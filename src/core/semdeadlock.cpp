@@ -172,18 +172,20 @@ private:
 		return &nodes[count++];
 	}
 
-	/* The node of a session's lock group, or that of all sessions that are live at first sight. */
-	Node	   *node_of_session(const LockEntry &session)
+	/*
+	 * The node of a session's lock group, or that of all sessions that are live at first sight.
+	 * pid is 0 for a prepared transaction, which has no place in the array.
+	 */
+	Node	   *node_of_session(int proc_number, int pid)
 	{
 		Node		node = {};
 
-		/* A prepared transaction has no place in the array. */
-		if (session.pid == 0)
+		if (pid == 0)
 			return &live;
-		if (by_process[session.leader_number] != nullptr)
-			return by_process[session.leader_number];
-		node.pid = session_pid(session);
-		node.proc_number = session.leader_number;
+		if (by_process[proc_number] != nullptr)
+			return by_process[proc_number];
+		node.pid = pid;
+		node.proc_number = proc_number;
 		if (!read_session_wait(node.proc_number, &node.wait) || node.wait.waits_for_lease)
 			return &live;
 		if (before != nullptr)
@@ -195,15 +197,6 @@ private:
 				return &live;
 		}
 		return add_node(node);
-	}
-
-	Node	   *node_of_process(int proc_number)
-	{
-		LockEntry	entry = {};
-
-		entry.leader_number = proc_number;
-		entry.pid = entry.leader_pid = GetPGProcByNumber(proc_number)->pid;
-		return node_of_session(entry);
 	}
 
 	/*
@@ -314,7 +307,8 @@ private:
 	 */
 	Node	   *node_ahead(const WaiterAhead &waiter, const LockEntry &wait)
 	{
-		Node	   *node = node_of_process(waiter.proc_number);
+		Node	   *node = node_of_session(waiter.proc_number,
+										   GetPGProcByNumber(waiter.proc_number)->pid);
 
 		if (waiter.link.slots >= wait.slots)
 			return node;
@@ -399,7 +393,7 @@ private:
 
 			CHECK_FOR_INTERRUPTS();
 			if (is_held_by_anybody(slot_tag(tag.database, tag.key, slot), &holder))
-				blocker = node_of_session(holder);
+				blocker = node_of_session(holder.leader_number, session_pid(holder));
 			missing -= blocker->is_live;
 			semaphore->blockers = lappend(semaphore->blockers, blocker);
 		}
@@ -422,7 +416,7 @@ private:
 		if (waiter == end)
 			return;
 		auto		visit = [&](const LockEntry &other) {
-			Node	   *blocker = node_of_session(other);
+			Node	   *blocker = node_of_session(other.leader_number, session_pid(other));
 
 			/* What its own lock group holds is not in its way. */
 			if (!is_in_the_way(other, *waiter))
