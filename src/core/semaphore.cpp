@@ -292,7 +292,7 @@ lock_slot(const SlotAttempt *attempt, int slot)
  * session, or this one, has the slot in the place refused.
  */
 static void
-give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
+give_back(SlotAttempt *attempt, int first, bool is_claimed, int refused)
 {
 	const LockRequest &request = attempt->request;
 
@@ -304,6 +304,7 @@ give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
 			mark_slot(attempt->claim.state, attempt->slots[i],
 					  i == refused ? SlotMark::unverified : SlotMark::free);
 	}
+	attempt->locked = 0;
 	if (is_claimed && (request.wanted > 1 || refused < 0))
 		wake_waiters(attempt->claim.state);
 }
@@ -312,8 +313,6 @@ give_back(const SlotAttempt *attempt, int first, bool is_claimed, int refused)
 static SlotAttempt *
 lock_slots(SlotAttempt *attempt)
 {
-	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
-		each->locked = 0;
 	for (SlotAttempt *each = attempt; each != nullptr; each = each->following())
 	{
 		for (; each->locked < each->request.wanted; each->locked++)
@@ -563,6 +562,7 @@ wait_for_slots(Attempt *given)
 	auto	   *attempt = static_cast<SlotAttempt *>(given);
 	const LockRequest &request = attempt->lacking_request();
 	bool		has_state = attempt->claim.state != nullptr;
+	LOCKMODE	mode = has_state ? QUEUED_MODE : HEAD_MODE;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 	bool		is_queued = is_mine(attempt, 1) || !has_no_queue(attempt);
 
@@ -580,16 +580,10 @@ wait_for_slots(Attempt *given)
 	if (has_state)
 		join_queues(&attempt->claim, false);
 	/* After an error the queues are left by have_slots_survived(). */
-	sleeping([&]() {
-		if (!has_state)
-			lock_queues(attempt, HEAD_MODE, false);
-		lock_queues(attempt, QUEUED_MODE, false);
-	});
+	sleeping([&]() { lock_queues(attempt, mode, false); });
 	wait_in_queue(attempt, deadline);
 	leave_queues();
-	unlock_queues(attempt, QUEUED_MODE, nullptr);
-	if (!has_state)
-		unlock_queues(attempt, HEAD_MODE, nullptr);
+	unlock_queues(attempt, mode, nullptr);
 }
 
 /*

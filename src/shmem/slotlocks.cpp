@@ -34,9 +34,9 @@ read_wait_there(const LockEntry &entry, PublishedWait *wait)
 }
 
 /*
- * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only
- * to get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.
- * Nor does a session hold a lease because it looks whether that is free (lease.cpp).
+ * A queued session holds the queue lock, but in ShareLock mode a session only sees whether the queue
+ * is empty (semaphore.cpp), which does not mean a wait.  Nor does a session hold a lease because it
+ * looks whether that is free (lease.cpp).
  */
 void
 mark_slot_waits(LockEntries *found)
@@ -53,7 +53,7 @@ mark_slot_waits(LockEntries *found)
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
-		if (is_looking || (is_queued && entry.lockmode != RowExclusiveLock))
+		if (is_looking || (is_queued && entry.lockmode == ShareLock))
 			continue;
 		if (is_queued)
 		{
@@ -152,8 +152,7 @@ anybody_is_queued()
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
-		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) &&
-			(wait.slots > 0 || is_of_lease_queue(wait.tag)))
+		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) && is_queued(wait))
 			return true;
 	}
 	return false;
