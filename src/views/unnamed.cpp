@@ -12,8 +12,6 @@
 #include "base/compat.h"
 #include "base/errors.h"
 #include "base/remedy.h"
-#include "base/errors.h"
-#include "base/remedy.h"
 #include "base/sqlfunction.h"
 #include "core/owntables.h"
 #include "views/unnamed.h"
