@@ -20,6 +20,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/relation.h"
+#include "access/relscan.h"
 #include "access/rmgr.h"
 #include "access/twophase.h"
 #include "access/xact.h"

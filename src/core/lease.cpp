@@ -122,67 +122,45 @@ tag_of(const Lease *lease) noexcept
 }
 
 /*
- * Is the lease, or this slot, free, according to its row?  Sets before, and free_at if it is not:
- * what is free, but locked, becomes free at no time that is known.  Who waits without a snapshot
- * must not get a transaction ID, so it writes nothing.
+ * Find the lowest slot from this one on that is free according to its row, or has none; or find out
+ * whether the lease is, which stands for slot 0.  Sets wanted.slot and before if it is found, and
+ * lets free_at be the time at which the first of the others is free: what is free, but locked,
+ * becomes free at no time that is known.
  */
-static bool
-looks_free(Lease *lease)
-{
-	lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
-	if (lease->before.is_there)
-		lease_rows_obey_era(&lease->before, 1, !sleeps_without_vxid_lock);
-	if (GetCurrentTimestamp() >= lease->before.free_at())
-		return true;
-	lease->free_at = Min(lease->free_at, lease->before.free_at());
-	return false;
-}
-
-/*
- * Find the lowest slot from this one on that looks free.  Little is read of each slot, so this
- * costs less than a search that reads fewer.
- */
-static bool
-find_free_slot(Lease *lease, int slot)
-{
-	int			count;
-	LeaseRow   *rows = lease_slots_read(lease->name.key, slot, &count);
-	TimestampTz now = GetCurrentTimestamp();
-	bool		has_row = false;
-
-	lease_rows_obey_era(rows, count, !sleeps_without_vxid_lock);
-	for (int i = 0; i < count; i++)
-	{
-		const LeaseRow &row = rows[i];
-
-		if (now >= row.ends_at)
-		{
-			has_row |= row.slot == slot;
-			continue;
-		}
-		slot += row.slot == slot;
-		if (row.slot <= lease->wanted.slots)
-			lease->free_at = Min(lease->free_at, row.ends_at);
-		if (row.slots != lease->wanted.slots && !lease->other.is_there)
-			lease->other = row;
-	}
-	pfree(rows);				/* who waits comes here again and again */
-	if (slot > lease->wanted.slots)
-		return false;
-	lease->wanted.slot = slot;
-	lease->before = {};
-	return !has_row || looks_free(lease) || find_free_slot(lease, slot + 1);
-}
-
-/* Find out whether the lease looks free, from slot 0 on; or for slots, from 1 on, which of them. */
 static bool
 find_free(Lease *lease, int slot)
 {
-	if (slot <= 1)
-		lease->free_at = DT_NOEND;
-	if (lease->is_slot())
-		return find_free_slot(lease, slot);
-	return slot == NO_SLOT && looks_free(lease);
+	LeaseRows	rows = lease_rows_read(lease->name.key, slot, lease->is_slot() ? MAX_SLOTS : slot);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		is_restarted = false;
+
+	lease->before = {};
+	for (const LeaseRow &row : rows)
+	{
+		if (now >= row.free_at())
+		{
+			if (row.slot == slot)
+				lease->before = row;
+			continue;
+		}
+		slot += row.slot == slot;
+		is_restarted |= row.is_restarted;
+		if (row.slot <= lease->wanted.slots)
+			lease->free_at = Min(lease->free_at, row.free_at());
+		if (row.slots != lease->wanted.slots && !lease->other.is_there)
+			lease->other = row;
+	}
+	pfree(rows.rows);			/* who waits comes here again and again */
+	/*
+	 * Record the present era, so that leases are restarted once.  But who waits without a snapshot
+	 * must not get a transaction ID.
+	 */
+	if (is_restarted && !sleeps_without_vxid_lock)
+		token_era();
+	if (slot > lease->wanted.slots)
+		return false;
+	lease->wanted.slot = slot;
+	return true;
 }
 
 /*
@@ -226,16 +204,12 @@ becomes_free(Lease *lease)
 static void
 delete_forgotten_neighbours(Key key, int slot)
 {
-	LeaseRow   *rows;
-	int			count;
-
 	if ((key.value + slot) % 4 != 0 || IsTransactionBlock() || IsolationUsesXactSnapshot())
 		return;
-	rows = lease_rows_read_neighbours(key, slot, &count);
-	for (int i = 0; i < count; i++)
-		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) &&
-			lock_lease(lease_tag(MyDatabaseId, rows[i].key, rows[i].slot), ExclusiveLock, true))
-			lease_row_delete(rows[i]);
+	for (const LeaseRow &row : lease_rows_read_neighbours(key, slot))
+		if (row.is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) &&
+			lock_lease(lease_tag(MyDatabaseId, row.key, row.slot), ExclusiveLock, true))
+			lease_row_delete(row);
 }
 
 /*
@@ -254,8 +228,12 @@ take(Lease *lease)
 	if ((lease->before.is_there && lease->before.era != lease->wanted.era) ||
 		!lease_row_grant(lease->name, &lease->wanted, lease->before))
 	{
-		if (!looks_free(lease))
+		lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
+		if (GetCurrentTimestamp() < lease->before.free_at())
+		{
+			lease->free_at = Min(lease->free_at, lease->before.free_at());
 			return false;
+		}
 		if (!lease_row_grant(lease->name, &lease->wanted, lease->before))
 			raise_row_prevented("_leases");
 	}
@@ -269,7 +247,9 @@ take(Lease *lease)
 static bool
 take_free(Lease *lease)
 {
-	for (int slot = lease->is_slot(); find_free(lease, slot); slot = lease->wanted.slot + 1)
+	lease->free_at = DT_NOEND;
+	for (int slot = lease->is_slot(); slot <= lease->wanted.slots && find_free(lease, slot);
+		 slot = lease->wanted.slot + 1)
 	{
 		if (keeping_locks_if([&]() {
 			return lock_lease(tag_of(lease), ExclusiveLock, true) && take(lease);
@@ -370,7 +350,7 @@ wait_for_lease(Attempt *attempt)
 
 		if (deadline.is_over())
 		{
-			token_era();		/* see looks_free() */
+			token_era();		/* see find_free() */
 			raise_lock_timeout();
 		}
 		sleeping([&]() { sleep_until_woken(sleep, lease_wait_event); });
@@ -547,7 +527,6 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 */
 	with_own_lease(name, token, LEASE_RENEWED, false,
 				   [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
-		int64		era = lease_rows_obey_era(lease, 1, true);
 		TimestampTz now = GetCurrentTimestamp();
 		int64		new_ttl = lease->ttl_within_max_hold(ttl != 0 ? ttl : lease->ttl, now);
 
@@ -557,7 +536,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 		if (now + new_ttl < lease->ends_at)
 			at_end(cached, lease->slot != NO_SLOT, true);
 		commit_synchronously();
-		expires_at = lease_row_renew(*lease, new_ttl, era, now);
+		expires_at = lease_row_renew(*lease, new_ttl, now);
 		if (expires_at == 0 && is_sure)
 			raise_row_prevented("_leases");
 		return expires_at != 0;
@@ -571,7 +550,6 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	return with_own_lease(name, token, ExclusiveLock, of_any_role,
 						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
-		lease_rows_obey_era(lease, 1, false);
 		at_end(cached, lease->slot != NO_SLOT, true);
 		if (!lease_row_delete(*lease))
 		{

@@ -30,9 +30,6 @@
 namespace advisory
 {
 
-/* The most bytes of an owner. */
-constexpr int LEASE_OWNER_BYTES = 256;
-
 /* A request for a lease; if wanted.slots is greater than 0, for a slot. */
 struct Lease
 {

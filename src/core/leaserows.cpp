@@ -17,17 +17,6 @@ namespace advisory
 static constexpr char LEASES[] = "_leases";
 static constexpr char LEASES_KEY[] = "_leases_pkey";
 
-/* The places of columns in the table, where it is read without a statement. */
-enum Column
-{
-	COLUMN_SLOT = 2,
-	COLUMN_SLOTS = 3,
-	COLUMN_TOKEN = 4,
-	COLUMN_ERA = 8,
-	COLUMN_TTL = 9,
-	COLUMN_EXPIRES_AT = 13
-};
-
 /* No view shows more of a role: one that takes very many must not hide the leases of others. */
 static constexpr int SHOWN_LEASES = 10000;
 
@@ -39,37 +28,19 @@ static constexpr int DESCRIBED_SLOTS = 5;
 /*
  * Every statement sees the latest committed data, because a lease that was taken after the
  * transaction's snapshot must not count as lost.
- *
- * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain
- * any text, so no more of it is read than the functions of this extension write.
  */
-#define STATE "key, slot, slots, role, role_name, server, token, era, ttl, lock_delay," \
-	" acquired_at, renewed_at, expires_at, renewals, coalesce(max_hold, '0')"
-#define TEXTS ", left(namespace, 1024), left(name, 1024), left(owner, 256)"
-
-static OwnStatement SELECT_STATE = {
-	LEASES,
-	"SELECT " STATE " FROM advisory._leases WHERE key = $1 AND slot = $2",
-	SPI_OK_SELECT, true};
-
-static OwnStatement SELECT_LEASE = {
-	LEASES,
-	"SELECT " STATE TEXTS ", 1::bigint FROM advisory._leases"
-	" WHERE key = $1 AND (slot > 0) = $2 ORDER BY expires_at, slot",
-	SPI_OK_SELECT, true};
-
 static OwnStatement SELECT_LEASES = {
 	LEASES,
-	"SELECT " STATE TEXTS ", place FROM advisory._leases JOIN (SELECT key, slot, row_number() OVER"
+	"SELECT lease.*, place FROM advisory._leases AS lease JOIN (SELECT key, slot, row_number() OVER"
 	" (PARTITION BY role ORDER BY expires_at DESC) AS place FROM advisory._leases) AS placed"
 	" USING (key, slot) WHERE place <= $1",
 	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_NEIGHBOURS = {
 	LEASES,
-	"(SELECT " STATE " FROM advisory._leases WHERE (key, slot) > ($1, $2)"
+	"(SELECT * FROM advisory._leases WHERE (key, slot) > ($1, $2)"
 	" ORDER BY key, slot LIMIT 8) UNION ALL"
-	" (SELECT " STATE " FROM advisory._leases WHERE (key, slot) < ($1, $2)"
+	" (SELECT * FROM advisory._leases WHERE (key, slot) < ($1, $2)"
 	" ORDER BY key DESC, slot DESC LIMIT 8)",
 	SPI_OK_SELECT, true};
 
@@ -113,16 +84,9 @@ length_of(Datum interval) noexcept
 	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_DAYS * USECS_PER_DAY), 0);
 }
 
-/* A time that has passed, so neither infinite nor before 2000. */
-static TimestampTz
-past(Datum time) noexcept
-{
-	return Max(Min(DatumGetTimestampTz(time), GetCurrentTimestamp()), 0);
-}
-
 /* A time to which years can be added, or infinity. */
 static TimestampTz
-future(Datum time) noexcept
+time_of(Datum time) noexcept
 {
 	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_DAYS * USECS_PER_DAY)
 		return DT_NOEND;
@@ -136,7 +100,10 @@ slot_number(int32 number) noexcept
 	return Max(Min(number, MAX_SLOTS), NO_SLOT);
 }
 
-/* A row with STATE, and perhaps TEXTS, in the memory of the caller; as in lease_row_read(). */
+/*
+ * A row of the table, perhaps with its texts.  A restored dump may contain any text, so no more of
+ * it is read than the functions of this extension write.
+ */
 static LeaseRow
 row_of(const OwnRow &row, bool has_texts)
 {
@@ -146,52 +113,81 @@ row_of(const OwnRow &row, bool has_texts)
 	lease.key = Key{row.bigint(1)};
 	lease.slot = slot_number(row.integer(2));
 	lease.slots = slot_number(row.integer(3));
-	lease.role = role_here(DatumGetObjectId(row.column(4, OIDOID)),
-						   NameStr(*DatumGetName(row.column(5, NAMEOID))), row.bigint(6));
-	lease.token = row.bigint(7);
+	lease.token = row.bigint(4);
+	lease.role = role_here(DatumGetObjectId(row.column(5, OIDOID)),
+						   NameStr(*DatumGetName(row.column(6, NAMEOID))), row.bigint(7));
 	lease.era = row.bigint(8);
 	lease.ttl = length_of(row.column(9, INTERVALOID));
 	lease.lock_delay = length_of(row.column(10, INTERVALOID));
-	lease.acquired_at = past(row.column(11, TIMESTAMPTZOID));
-	lease.renewed_at = past(row.column(12, TIMESTAMPTZOID));
-	lease.ends_at = future(row.column(13, TIMESTAMPTZOID));
+	lease.acquired_at = time_of(row.column(11, TIMESTAMPTZOID));
+	lease.renewed_at = time_of(row.column(12, TIMESTAMPTZOID));
+	lease.ends_at = time_of(row.column(13, TIMESTAMPTZOID));
 	lease.renewals = row.bigint(14);
-	lease.max_hold = length_of(row.column(15, INTERVALOID));
 	if (has_texts)
 	{
-		lease.ns = row.text(16);
-		lease.name = row.text(17);
-		lease.owner = row.text(18);
-		lease.place = row.bigint(19);
+		lease.ns = row.text(15, KEPT_NAME_BYTES);
+		lease.name = row.text(16, KEPT_NAME_BYTES);
+		lease.owner = row.text(17, LEASE_OWNER_BYTES);
 	}
+	if (!row.is_null(18))
+		lease.max_hold = length_of(row.column(18, INTERVALOID));
 	return lease;
 }
 
-/* Restart the lease if it is of an older era than the present one. */
+/*
+ * Restart those leases that are of an older era than the present one.  None was acquired or renewed
+ * in the future.
+ */
 static void
-restart(LeaseRow *lease, const Era &present) noexcept
+settle(LeaseRows *leases)
 {
-	/* The clocks of the two servers may differ by a minute. */
-	lease->is_restarted = lease->era != present.number &&
-		!lease->is_over_for(USECS_PER_MINUTE, present.began_at);
-	if (lease->is_restarted)
-		lease->ends_at = present.began_at + lease->ttl;
+	TimestampTz now = GetCurrentTimestamp();
+	Era			present;
+
+	if (leases->count == 0)
+		return;
+	present = token_era_seen();
+	for (int i = 0; i < leases->count; i++)
+	{
+		LeaseRow   &lease = leases->rows[i];
+
+		lease.acquired_at = Min(lease.acquired_at, now);
+		lease.renewed_at = Min(lease.renewed_at, now);
+		/* The clocks of the two servers may differ by a minute. */
+		lease.is_restarted = lease.era != present.number &&
+			!lease.is_over_for(USECS_PER_MINUTE, present.began_at);
+		if (lease.is_restarted)
+			lease.ends_at = present.began_at + lease.ttl;
+	}
 }
 
-/* The rows that a statement finds, palloc'd; null if there are none. */
-static LeaseRow *
-read_rows(OwnStatement *select, std::initializer_list<Argument> arguments, bool has_texts,
-		  int *count)
+/* No rows yet, and room for one. */
+static LeaseRows
+no_rows()
 {
-	LeaseRow   *rows = nullptr;
+	return LeaseRows{static_cast<LeaseRow *>(palloc(sizeof(LeaseRow) * 16)), 0, 16};
+}
 
-	*count = static_cast<int>(run_own_statement(select, arguments, [&](const OwnRow &row) {
-		if (rows == nullptr)
-			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * SPI_processed));
-		rows[row.number] = row_of(row, has_texts);
-	}));
-	lease_rows_obey_era(rows, *count, false);
-	return rows;
+static void
+add_row(LeaseRows *leases, const OwnRow &row, bool has_texts)
+{
+	if (leases->count == leases->room)
+		leases->rows = static_cast<LeaseRow *>(repalloc_huge(
+			leases->rows, sizeof(LeaseRow) * (leases->room *= 2)));
+	leases->rows[leases->count++] = row_of(row, has_texts);
+}
+
+LeaseRows
+lease_rows_read(Key key, int first, int last, bool has_texts)
+{
+	LeaseRows	leases = no_rows();
+	OwnScan		scan(LEASES, LEASES_KEY, key.value, first, last);
+
+	while (scan.next())
+		add_row(&leases, scan.row, has_texts);
+	scan.end();
+	settle(&leases);
+	return leases;
 }
 
 bool
@@ -203,40 +199,9 @@ lease_table_lock_now(LOCKMODE mode)
 LeaseRow
 lease_row_read(Key key, int slot)
 {
-	LeaseRow	lease = {};
+	LeaseRows	found = lease_rows_read(key, slot, slot);
 
-	run_own_statement(&SELECT_STATE, {argument(key.value), argument(slot)}, [&](const OwnRow &row) {
-		lease = row_of(row, false);
-	});
-	return lease;
-}
-
-LeaseRow *
-lease_slots_read(Key key, int first, int *count)
-{
-	OwnScan		scan(LEASES, LEASES_KEY, key.value, first);
-	OwnRow		row;
-	int			room = 16;
-	auto	   *slots = static_cast<LeaseRow *>(palloc(sizeof(LeaseRow) * room));
-
-	for (*count = 0; scan.next(&row); ++*count)
-	{
-		if (*count == room)
-			slots = static_cast<LeaseRow *>(repalloc_huge(
-				slots, sizeof(LeaseRow) * (room *= 2)));
-
-		LeaseRow   &slot = slots[*count] = {};
-
-		slot.slot = slot_number(row.integer(COLUMN_SLOT));
-		slot.slots = slot_number(row.integer(COLUMN_SLOTS));
-		slot.token = row.bigint(COLUMN_TOKEN);
-		slot.era = row.bigint(COLUMN_ERA);
-		slot.ttl = length_of(row.column(COLUMN_TTL, INTERVALOID));
-		slot.ends_at = future(row.column(COLUMN_EXPIRES_AT, TIMESTAMPTZOID));
-		slot.is_there = true;
-	}
-	scan.end();
-	return slots;
+	return found.count > 0 ? found.rows[0] : LeaseRow{};
 }
 
 /* The token and slot that this session took or found last: who renews a slot needs no search. */
@@ -247,151 +212,126 @@ LeaseRow
 lease_row_find(Key key, int64 token)
 {
 	LeaseRow	lease = lease_row_read(key, token == last_token ? last_slot : NO_SLOT);
-	int			count;
 
-	if (lease.is_there && lease.token == token)
+	if (lease.token == token)
 		return lease;
-
-	const LeaseRow *slots = lease_slots_read(key, NO_SLOT, &count);
-	const LeaseRow *found = std::find_if(slots, slots + count, [=](const LeaseRow &slot) {
-		return slot.token == token;
-	});
-
-	if (found == slots + count)
-		return LeaseRow{};
-	last_token = token;
-	last_slot = found->slot;
-	lease = lease_row_read(key, found->slot);
-	return lease.token == token ? lease : LeaseRow{};
-}
-
-int64
-lease_rows_obey_era(LeaseRow *leases, int count, bool may_write)
-{
-	int64		era = may_write ? token_era() : 0;
-	Era			present;
-
-	/* Leases of the present era need no look at when that began. */
-	if (may_write && std::all_of(leases, leases + count, [=](const LeaseRow &lease) {
-		return lease.era == era;
-	}))
-		return era;
-	present = token_era_seen();
-	for (int i = 0; i < count; i++)
-		restart(&leases[i], present);
-	return present.number;
+	for (const LeaseRow &row : lease_rows_read(key, NO_SLOT, MAX_SLOTS))
+	{
+		if (row.token != token)
+			continue;
+		last_token = token;
+		last_slot = row.slot;
+		return row;
+	}
+	return LeaseRow{};
 }
 
 int
 lease_count_held(Key key, bool of_slots)
 {
-	TimestampTz now;
-	LeaseRow	lease;
-	LeaseRow   *rows = &lease;
-	int			count;
+	LeaseRows	leases = lease_rows_read(key, of_slots, of_slots ? MAX_SLOTS : NO_SLOT);
+	TimestampTz now = GetCurrentTimestamp();	/* the table may have been locked */
 
-	if (of_slots)
-		rows = lease_slots_read(key, 1, &count);
-	else
-	{
-		lease = lease_row_read(key, NO_SLOT);
-		count = lease.is_there;
-	}
-	lease_rows_obey_era(rows, count, false);
-	now = GetCurrentTimestamp();	/* the table may have been locked */
-	return static_cast<int>(std::count_if(rows, rows + count, [=](const LeaseRow &row) {
+	return static_cast<int>(std::count_if(leases.begin(), leases.end(), [=](const LeaseRow &row) {
 		return now < row.ends_at;
 	}));
 }
 
-LeaseRow *
-lease_rows_read_neighbours(Key key, int slot, int *count)
+LeaseRows
+lease_rows_read_neighbours(Key key, int slot)
 {
-	return read_rows(&SELECT_NEIGHBOURS, {argument(key.value), argument(slot)}, false, count);
+	LeaseRows	leases = no_rows();
+
+	run_own_statement(&SELECT_NEIGHBOURS, {argument(key.value), argument(slot)},
+					  [&](const OwnRow &row) { add_row(&leases, row, false); });
+	settle(&leases);
+	return leases;
 }
 
-LeaseRow *
-lease_rows_read_now(Key key, bool of_slots, int *count)
+LeaseRows
+lease_rows_read_now(Key key, bool of_slots)
 {
-	LeaseRow   *leases = nullptr;
+	LeaseRows	leases = {};
 
-	*count = NOT_READ;
 	unless_lock_table_is_full([&]() {
 		if (lease_table_lock_now(AccessShareLock))
-			leases = read_rows(&SELECT_LEASE, {argument(key.value),
-				Argument{BoolGetDatum(of_slots), BOOLOID}}, true, count);
+			leases = lease_rows_read(key, of_slots, of_slots ? MAX_SLOTS : NO_SLOT, true);
+	});
+	std::sort(leases.rows, leases.rows + leases.count, [](const LeaseRow &a, const LeaseRow &b) {
+		return std::tie(a.ends_at, a.slot) < std::tie(b.ends_at, b.slot);
 	});
 	return leases;
 }
 
-LeaseRow *
-lease_rows_read(int *count)
+LeaseRows
+lease_rows_read_all()
 {
-	LeaseRow   *leases = nullptr;
+	LeaseRows	leases = no_rows();
+	bool		is_cut = false;
 	bool		is_locked = false;
 	bool		has_memory = unless_lock_table_is_full([&]() {
 		is_locked = !lease_table_lock_now(AccessShareLock);
-		if (!is_locked)
-			leases = read_rows(&SELECT_LEASES, {argument(int64{SHOWN_LEASES})}, true, count);
+		if (is_locked)
+			return;
+		run_own_statement(&SELECT_LEASES, {argument(SHOWN_LEASES)}, [&](const OwnRow &row) {
+			add_row(&leases, row, true);
+			is_cut |= row.bigint(19) == SHOWN_LEASES;	/* its place */
+		});
+		settle(&leases);
 	});
 
 	if (is_locked || !has_memory)
+	{
 		ereport(NOTICE,
 				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
 				 errmsg("leases are not shown"),
 				 is_locked
 				 ? errdetail("Another session has locked table \"advisory._leases\".")
 				 : errdetail("The server's lock table is full.")));
-	else if (std::any_of(leases, leases + *count, [](const LeaseRow &lease) {
-		return lease.place == SHOWN_LEASES;
-	}))
+		return LeaseRows{};
+	}
+	if (is_cut)
 		ereport(NOTICE, (errmsg("only %d leases of each role are shown", SHOWN_LEASES)));
 	return leases;
 }
 
-/* The owner, or what a stranger may know: "worker-3" holds, It was held. */
-static void
-append_holder(StringInfo out, const LeaseRow &row, bool is_over, const char *what)
+/* The owner, or what a stranger may know: "worker-3" holds, It was held.  palloc'd. */
+static char *
+describe_holder(const LeaseRow &row, bool is_over, const char *what)
 {
-	if (may_see_role(row.role))
-		appendStringInfo(out, "\"%s\" %s %s", row.owner, is_over ? "held" : "holds", what);
-	else
-		appendStringInfo(out, "%c%s %s held", pg_ascii_toupper(what[0]), what + 1,
-						 is_over ? "was" : "is");
-	appendStringInfo(out, " until %s.", timestamptz_to_str(row.ends_at));
+	bool		is_visible = may_see_role(row.role);
+	const char *until = timestamptz_to_str(row.ends_at);
+	char	   *text = is_visible
+		? psprintf("\"%s\" %s %s until %s.", row.owner, is_over ? "held" : "holds", what, until)
+		: psprintf("%c%s %s held until %s.", pg_ascii_toupper(what[0]), what + 1,
+				   is_over ? "was" : "is", until);
+
+	/* Names of owners must not look like further lines. */
+	make_printable(text);
+	return text;
 }
 
 char *
 lease_describe_slots(Key key, int slots, Bitmapset **taken_slots)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int			count;
-	const LeaseRow *rows = lease_rows_read_now(key, true, &count);
+	LeaseRows	leases = lease_rows_read_now(key, true);
 	int			taken = 0;
 	TimestampTz free_at = DT_NOEND;
 	StringInfoData out;
 
-	if (count == NOT_READ)
+	if (leases.rows == nullptr)
 		return nullptr;
 	initStringInfo(&out);
-	for (int i = 0; i < count; i++)
+	for (const LeaseRow &row : leases)
 	{
-		const LeaseRow &row = rows[i];
-
 		if (now >= row.ends_at || row.slot > slots)
 			continue;
 		free_at = Min(free_at, row.ends_at);
 		*taken_slots = bms_add_member(*taken_slots, row.slot);
-		if (taken++ >= DESCRIBED_SLOTS)
-			continue;
-		appendStringInfoChar(&out, '\n');
-
-		int			start = out.len;
-
-		append_holder(&out, row, false, psprintf("slot %d", row.slot));
-		/* Names of owners must not look like further lines. */
-		make_printable(out.data + start);
-		out.len = static_cast<int>(strlen(out.data));
+		if (taken++ < DESCRIBED_SLOTS)
+			appendStringInfo(&out, "\n%s",
+							 describe_holder(row, false, psprintf("slot %d", row.slot)));
 	}
 	if (taken > DESCRIBED_SLOTS)
 		appendStringInfo(&out, "\n%d more are held.", taken - DESCRIBED_SLOTS);
@@ -404,22 +344,20 @@ lease_describe_slots(Key key, int slots, Bitmapset **taken_slots)
 char *
 lease_describe_holder(Key key)
 {
-	int			count;
-	const LeaseRow *row = lease_rows_read_now(key, false, &count);
+	LeaseRows	leases = lease_rows_read_now(key, false);
 	TimestampTz now = GetCurrentTimestamp();
-	StringInfoData out;
+	char	   *text;
 
-	if (row == nullptr || now >= row->free_at())
+	if (leases.count == 0 || now >= leases.rows[0].free_at())
 		return nullptr;
 
 	/* After its end only its lock_delay is in the way. */
-	initStringInfo(&out);
-	append_holder(&out, *row, now >= row->ends_at, "it");
-	if (row->lock_delay > 0)
-		appendStringInfo(&out, " Nobody else can take it before %s.",
-						 timestamptz_to_str(row->free_at()));
-	make_printable(out.data);
-	return out.data;
+	const LeaseRow &row = leases.rows[0];
+
+	text = describe_holder(row, now >= row.ends_at, "it");
+	return row.lock_delay == 0 ? text
+		: psprintf("%s Nobody else can take it before %s.", text,
+				   timestamptz_to_str(row.free_at()));
 }
 
 /* ---- Writing ---- */
@@ -447,13 +385,14 @@ lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 }
 
 TimestampTz
-lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era, TimestampTz now)
+lease_row_renew(const LeaseRow &seen, int64 ttl, TimestampTz now)
 {
 	Interval	interval = {ttl, 0, 0};
 	Oid			role = OidIsValid(seen.role) ? seen.role : GetUserId();
 
 	if (run_own_statement(&RENEW_LEASE, {argument(seen.key.value), argument(seen.token),
-										 argument(&interval), argument(era), time_argument(now),
+										 argument(&interval), argument(token_era()),
+										 time_argument(now),
 										 Argument{ObjectIdGetDatum(role), OIDOID},
 										 argument(server_identifier()),
 										 argument(seen.renewals), argument(seen.slot)}) == 0)

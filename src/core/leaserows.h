@@ -21,6 +21,9 @@ namespace advisory
 /* The longest TTL and lock_delay; the longest window of a claim, and distance between claims. */
 constexpr int64 LONGEST_DAYS = 366;
 
+/* The most bytes of an owner. */
+constexpr int LEASE_OWNER_BYTES = 256;
+
 /* A lease or a lease slot, as its row says. */
 struct LeaseRow
 {
@@ -44,7 +47,6 @@ struct LeaseRow
 	const char *ns;
 	const char *name;
 	const char *owner;			/* the name that the owner gave itself, or was given */
-	int64		place;			/* among those of its role, the last to expire first, from 1 */
 
 	/* When another session can take it over. */
 	TimestampTz free_at() const noexcept
@@ -77,54 +79,55 @@ struct LeaseRow
 	}
 };
 
+/* Rows that were read, palloc'd. */
+struct LeaseRows
+{
+	LeaseRow   *rows;
+	int			count;
+	int			room;			/* for so many rows */
+
+	const LeaseRow *begin() const noexcept { return rows; }
+	const LeaseRow *end() const noexcept { return rows + count; }
+};
+
 /*
  * The table in the mode of the statements that read or write it; false if another session has
  * locked it.  The lock is kept until the transaction ends.
  */
 bool		lease_table_lock_now(LOCKMODE mode);
 
-/* The lease or slot, without texts, as if the era of its row were the present one. */
-LeaseRow	lease_row_read(Key key, int slot);
+/*
+ * Each of the following functions has restarted those of the rows that are of an older era than
+ * the present one.  They may ereport.
+ */
 
-/* The same for the lease or slot of this key that has this token; without a statement for each. */
+/*
+ * The lease (NO_SLOT) and the slots of this key, from the first to the last one, in their order.
+ * Costs less for a hundred slots than a statement for one.
+ */
+LeaseRows	lease_rows_read(Key key, int first, int last, bool has_texts = false);
+
+/* One of them; or the one that has this token. */
+LeaseRow	lease_row_read(Key key, int slot);
 LeaseRow	lease_row_find(Key key, int64 token);
 
-/*
- * The slots of this key from this one on, in their order, as if the era of their rows were the
- * present one, palloc'd.  Of each only slot, slots, token, era, ttl and ends_at are read, because a
- * taker looks at all slots that are taken.
- */
-LeaseRow   *lease_slots_read(Key key, int first, int *count);
-
-/*
- * Restart those of the leases that were read, that are of an older era than the present one, which
- * is returned.  With may_write the present era is recorded, so that the restart of leases is stored
- * once.  May ereport.
- */
-int64		lease_rows_obey_era(LeaseRow *leases, int count, bool may_write);
-
-/* The next eight leases and slots on each side of this one, without texts, palloc'd. */
-LeaseRow   *lease_rows_read_neighbours(Key key, int slot, int *count);
+/* The next eight leases and slots on each side of this one, without texts. */
+LeaseRows	lease_rows_read_neighbours(Key key, int slot);
 
 /* How many of the slots of this key are held; without of_slots, 1 if its lease is. */
 int			lease_count_held(Key key, bool of_slots);
 
-/* Instead of a number of rows. */
-constexpr int NOT_READ = -1;
+/*
+ * The lease with this key, or with of_slots its slots, the one that expires first at first.  rows
+ * is null if they cannot be read without waiting, or if the server's lock table is too full.
+ */
+LeaseRows	lease_rows_read_now(Key key, bool of_slots);
 
 /*
- * The lease with this key, or with of_slots its slots, the one that expires first at first;
- * palloc'd.  *count is NOT_READ if the rows cannot be read without waiting, or if the server's lock
- * table is too full to read them.  May ereport.
+ * The leases of this database, but not more than 10,000 of a role.  None, and a NOTICE that says
+ * so, if they cannot be read without waiting, or if the server's lock table is too full.
  */
-LeaseRow   *lease_rows_read_now(Key key, bool of_slots, int *count);
-
-/*
- * The leases of this database, palloc'd, but not more than 10,000 of a role.  None, and a NOTICE
- * that says so, if they cannot be read without waiting, or if the server's lock table is too full
- * to read them.  May ereport.
- */
-LeaseRow   *lease_rows_read(int *count);
+LeaseRows	lease_rows_read_all();
 
 /*
  * The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.
@@ -148,7 +151,7 @@ bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &see
  * Renew the lease at this time, in the present era, if its row is still the one that was seen.
  * Returns when it expires; 0 if the row has changed.  May ereport.
  */
-TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, int64 era, TimestampTz now);
+TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, TimestampTz now);
 
 /* Delete the row if it is still the one that was seen.  False if it has changed.  May ereport. */
 bool		lease_row_delete(const LeaseRow &seen);

@@ -120,19 +120,29 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 Datum
 OwnRow::column(int column, Oid type) const
 {
+	TupleDesc	columns = slot->tts_tupleDescriptor;
 	bool		is_null = true;
 	Datum		value = Datum(0);
 
 	if (column <= columns->natts && TupleDescAttr(columns, column - 1)->atttypid == type)
-		value = heap_getattr(tuple, column, columns, &is_null);
+		value = slot_getattr(slot, column, &is_null);
 	if (is_null)
 		raise_changed(table, psprintf("Column %d has another type, or is null.", column));
 	return value;
 }
 
-OwnScan::OwnScan(const char *table, const char *primary_key, int64 key, int32 from) : table(table)
+char *
+OwnRow::text(int column, int most_bytes) const
 {
-	ScanKeyData keys[2];
+	const auto *value = PG_DETOAST_DATUM_SLICE(this->column(column, TEXTOID), 0, most_bytes);
+	int			length = static_cast<int>(VARSIZE_ANY_EXHDR(value));
+
+	return pnstrdup(VARDATA_ANY(value), pg_mbcliplen(VARDATA_ANY(value), length, most_bytes));
+}
+
+OwnScan::OwnScan(const char *table, const char *primary_key, int64 key, int32 first, int32 last)
+{
+	ScanKeyData keys[3];
 
 	relation = relation_open(lock_own_relation(table, RELKIND_RELATION, AccessShareLock), NoLock);
 	index = index_open(lock_own_relation(primary_key, RELKIND_INDEX, AccessShareLock), NoLock);
@@ -144,17 +154,20 @@ OwnScan::OwnScan(const char *table, const char *primary_key, int64 key, int32 fr
 		TupleDescAttr(RelationGetDescr(index), 1)->atttypid != INT4OID)
 		raise_changed(table, "Its primary key is another one.");
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(key));
-	ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(from));
+	ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(first));
+	ScanKeyInit(&keys[2], 2, BTLessEqualStrategyNumber, F_INT4LE, Int32GetDatum(last));
 	snapshot = RegisterSnapshot(latest_snapshot());
-	scan = systable_beginscan_ordered(relation, index, snapshot, 2, keys);
+	scan = systable_beginscan_ordered(relation, index, snapshot, 3, keys);
+	row = {table, scan->slot};
 }
 
 bool
-OwnScan::next(OwnRow *row)
+OwnScan::next()
 {
-	*row = {table, count++, RelationGetDescr(relation),
-		systable_getnext_ordered(scan, ForwardScanDirection)};
-	return row->tuple != nullptr;
+	if (systable_getnext_ordered(scan, ForwardScanDirection) == nullptr)
+		return false;
+	slot_getallattrs(scan->slot);	/* costs less than one column after the other */
+	return true;
 }
 
 void
@@ -164,16 +177,6 @@ OwnScan::end()
 	UnregisterSnapshot(snapshot);
 	index_close(index, NoLock);
 	relation_close(relation, NoLock);
-}
-
-char *
-OwnRow::text(int column) const
-{
-	this->column(column, TEXTOID);
-
-	char	   *text = SPI_getvalue(tuple, columns, column);
-
-	return strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text);
 }
 
 }								/* namespace advisory */

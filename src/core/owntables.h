@@ -114,16 +114,18 @@ argument(std::string_view text)
 
 /*
  * A row that a statement returned, or of a table as it stands there.  Columns are counted from 1.
- * Each of these functions raises 42804 if there is no such column of that type, or if it is null,
- * because the table is not as CREATE EXTENSION made it.
+ * Each of these functions but is_null() raises 42804 if there is no such column of that type, or if
+ * it is null, because the table is not as CREATE EXTENSION made it.
  */
 struct OwnRow
 {
 	const char *table;
-	uint64		number;			/* from 0 */
-	TupleDesc	columns;
-	HeapTuple	tuple;
+	TupleTableSlot *slot;
 
+	bool		is_null(int column) const
+	{
+		return slot_attisnull(slot, column);
+	}
 	Datum		column(int column, Oid type) const;
 	int32		integer(int column) const
 	{
@@ -133,27 +135,26 @@ struct OwnRow
 	{
 		return DatumGetInt64(this->column(column, INT8OID));
 	}
-	/* A text, in the memory of SPI's caller. */
-	char	   *text(int column) const;
+	/* A text, cut to so many bytes; palloc'd. */
+	char	   *text(int column, int most_bytes = MaxAllocSize) const;
 };
 
 /*
- * The rows of a table whose primary key is (bigint, integer), that have this bigint, and at least
- * this integer, in their order.  They are the latest committed ones.  Reads a hundred rows in less
- * time than a statement takes to begin.  May ereport.
+ * The rows of a table whose primary key is (bigint, integer), that have this bigint, and an integer
+ * from the first to the last one, in their order.  They are the latest committed ones.  Reads a
+ * hundred rows in less time than a statement takes to begin.  May ereport.
  */
 class OwnScan
 {
 public:
-	OwnScan(const char *table, const char *primary_key, int64 key, int32 from);
+	OwnScan(const char *table, const char *primary_key, int64 key, int32 first, int32 last);
 	void		end();
 
-	/* The next row; false if there is none. */
-	bool		next(OwnRow *row);
+	/* Is there a next row?  Then row is that. */
+	bool		next();
+	OwnRow		row;
 
 private:
-	const char *table;
-	uint64		count = 0;
 	Relation	relation;
 	Relation	index;
 	Snapshot	snapshot;
@@ -168,14 +169,16 @@ void		execute_own_statement(OwnStatement *statement,
 [[noreturn]] void raise_row_prevented(const char *table);
 
 /*
- * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then
- * the rows are freed.  Returns how many rows it returned or changed.  May ereport.
+ * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned, in
+ * the caller's memory context; then the rows are freed.  Returns how many rows it returned or
+ * changed.  May ereport.
  */
 template <typename Use = void (*) (const OwnRow &)>
 uint64
 run_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments,
 				  Use use = [](const OwnRow &) {})
 {
+	MemoryContext context = CurrentMemoryContext;
 	uint64		count = 0;
 
 	lock_own_relation(statement->table, RELKIND_RELATION,
@@ -184,8 +187,13 @@ run_own_statement(OwnStatement *statement, std::initializer_list<Argument> argum
 		SPI_connect();
 		execute_own_statement(statement, arguments);
 		count = SPI_processed;
-		for (uint64 i = 0; SPI_tuptable != nullptr && i < count; i++)
-			use(OwnRow{statement->table, i, SPI_tuptable->tupdesc, SPI_tuptable->vals[i]});
+
+		TupleTableSlot *slot = SPI_tuptable == nullptr
+			? nullptr : MakeSingleTupleTableSlot(SPI_tuptable->tupdesc, &TTSOpsHeapTuple);
+
+		MemoryContextSwitchTo(context);
+		for (uint64 i = 0; slot != nullptr && i < count; i++)
+			use(OwnRow{statement->table, ExecStoreHeapTuple(SPI_tuptable->vals[i], slot, false)});
 		SPI_finish();
 	});
 	return count;

@@ -591,25 +591,25 @@ void
 Activity::read_leases(List **visible, List **hidden)
 {
 	HTAB	   *used = find_used_leases(entries);
-	int			row_count = 0;
-	const LeaseRow *rows = lease_rows_read(&row_count);
+	LeaseRows	rows = lease_rows_read_all();
 	bool		sees_all = may_see_all();
+	Oid			role = InvalidOid;	/* of the row before; nobody but those who see all sees that */
 	bool		sees_role = sees_all;
 	HASH_SEQ_STATUS scan;
 
-	for (int i = 0; rows != nullptr && i < row_count; i++)
+	for (const LeaseRow &row : rows)
 	{
-		LOCKTAG		whole = rows[i].slot == NO_SLOT
-			? lease_tag(MyDatabaseId, rows[i].key, NO_SLOT)
-			: lease_queue_tag(MyDatabaseId, rows[i].key, true);
+		LOCKTAG		whole = row.slot == NO_SLOT
+			? lease_tag(MyDatabaseId, row.key, NO_SLOT)
+			: lease_queue_tag(MyDatabaseId, row.key, true);
 		auto	   *lease = static_cast<UsedLease *>(hash_search(used, &whole, HASH_FIND, nullptr));
 
 		CHECK_FOR_INTERRUPTS();
-		if (!sees_all && (i == 0 || rows[i].role != rows[i - 1].role))
-			sees_role = may_see_role(rows[i].role);
+		if (!sees_all && row.role != role)
+			sees_role = may_see_role(role = row.role);
 		if (lease != nullptr)
 			lease->is_read = true;
-		add_lease(sees_role ? visible : hidden, rows[i], sees_role, lease, now);
+		add_lease(sees_role ? visible : hidden, row, sees_role, lease, now);
 	}
 	hash_seq_init(&scan, used);
 	while (auto *lease = static_cast<UsedLease *>(hash_seq_search(&scan)))
@@ -617,11 +617,11 @@ Activity::read_leases(List **visible, List **hidden)
 		if (lease->is_read)
 			continue;
 		rows = lease_rows_read_now(decode_tag(lease->lease).key,
-								   is_of_lease_slot_queue(lease->lease), &row_count);
-		for (int i = 0; i < row_count; i++)
+								   is_of_lease_slot_queue(lease->lease));
+		for (const LeaseRow &row : rows)
 		{
-			if (may_see_role(rows[i].role))
-				add_lease(visible, rows[i], true, lease, now);
+			if (may_see_role(row.role))
+				add_lease(visible, row, true, lease, now);
 		}
 	}
 }

@@ -20,17 +20,14 @@ lease_rows(FunctionCallInfo fcinfo)
 {
 	auto	   *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
 	TimestampTz now = GetCurrentTimestamp();
-	int			count = 1;
-	const LeaseRow *leases = !PG_GETARG_BOOL(0) ? lease_rows_read(&count)
-		: PG_ARGISNULL(1) ? nullptr
-		: lease_rows_read_now(Key{PG_GETARG_INT64(1)}, false, &count);
+	LeaseRows	leases = !PG_GETARG_BOOL(0) ? lease_rows_read_all()
+		: PG_ARGISNULL(1) ? LeaseRows{}
+		: lease_rows_read_now(Key{PG_GETARG_INT64(1)}, false);
 
 	tell_reader_of_standby();
 	InitMaterializedSRF(fcinfo, 0);
-	if (leases == nullptr)
-		return Datum(0);
-	show_each(count, [&](int i) {
-		const LeaseRow &lease = leases[i];
+	show_each(leases.count, [&](int i) {
+		const LeaseRow &lease = leases.rows[i];
 		bool		is_visible = may_see_role(lease.role);
 		Row			row;
 

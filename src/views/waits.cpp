@@ -167,20 +167,18 @@ static const LeaseRow *
 lease_of_queue(const LOCKTAG &queue, int *held, int *slots)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int			count;
-	const LeaseRow *rows = lease_rows_read_now(decode_tag(queue).key,
-											   is_of_lease_slot_queue(queue), &count);
 	const LeaseRow *first = nullptr;
 
 	*held = *slots = 0;
-	for (int i = 0; i < count; i++)
+	for (const LeaseRow &row : lease_rows_read_now(decode_tag(queue).key,
+												   is_of_lease_slot_queue(queue)))
 	{
-		bool		is_held = now < rows[i].ends_at;
+		bool		is_held = now < row.ends_at;
 
 		*held += is_held;
-		*slots = Max(*slots, rows[i].slots);
-		if (first == nullptr && (is_held || rows[i].slot == NO_SLOT))
-			first = &rows[i];
+		*slots = Max(*slots, row.slots);
+		if (first == nullptr && (is_held || row.slot == NO_SLOT))
+			first = &row;
 	}
 	return first;
 }
