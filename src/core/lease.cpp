@@ -123,9 +123,9 @@ tag_of(const Lease *lease) noexcept
 
 /*
  * Find the lowest slot from this one on that is free according to its row, or has none; or find out
- * whether the lease is, which stands for slot 0.  Sets wanted.slot and before if it is found, and
- * lets free_at be the time at which the first of the others is free: what is free, but locked,
- * becomes free at no time that is known.
+ * whether the lease is, which stands for slot 0.  Sets wanted.slot if it is found, and lets free_at
+ * be the time at which the first of the others is free: what is free, but locked, becomes free at
+ * no time that is known.
  */
 static bool
 find_free(Lease *lease, int slot)
@@ -134,15 +134,10 @@ find_free(Lease *lease, int slot)
 	TimestampTz now = GetCurrentTimestamp();
 	bool		is_restarted = false;
 
-	lease->before = {};
 	for (const LeaseRow &row : rows)
 	{
 		if (now >= row.free_at())
-		{
-			if (row.slot == slot)
-				lease->before = row;
 			continue;
-		}
 		slot += row.slot == slot;
 		is_restarted |= row.is_restarted;
 		if (row.slot <= lease->wanted.slots)
@@ -213,30 +208,21 @@ delete_forgotten_neighbours(Key key, int slot)
 }
 
 /*
- * Take the lease, which looked free before its lock was granted in ExclusiveLock mode.  False if it
- * is not free any more; the caller then releases the locks.
+ * Take the lease, whose lock was granted in ExclusiveLock mode: nobody changes its row now.  False
+ * if it is not free any more; the caller then releases the locks.
  */
 static bool
 take(Lease *lease)
 {
 	/* Under the lock, so that it is greater than the token of every owner before. */
 	lease->wanted.token = token_make(&lease->wanted.era);
-	/*
-	 * If its row was changed before the lock was granted, look again: nobody changes it now.  Also
-	 * if it is of an older era, because the present one may have begun meanwhile.
-	 */
-	if ((lease->before.is_there && lease->before.era != lease->wanted.era) ||
-		!lease_row_grant(lease->name, &lease->wanted, lease->before))
+	lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
+	if (GetCurrentTimestamp() < lease->before.free_at())
 	{
-		lease->before = lease_row_read(lease->name.key, lease->wanted.slot);
-		if (GetCurrentTimestamp() < lease->before.free_at())
-		{
-			lease->free_at = Min(lease->free_at, lease->before.free_at());
-			return false;
-		}
-		if (!lease_row_grant(lease->name, &lease->wanted, lease->before))
-			raise_row_prevented("_leases");
+		lease->free_at = Min(lease->free_at, lease->before.free_at());
+		return false;
 	}
+	lease_row_grant(lease->name, &lease->wanted);
 	commit_synchronously();
 	if (!lease->before.is_there)
 		delete_forgotten_neighbours(lease->name.key, lease->wanted.slot);
@@ -476,9 +462,7 @@ wait_for_others(const LockName &name, const LOCKTAG &tag, LOCKMODE mode, const C
 }
 
 /*
- * Lock the lease in this mode, and call use(lease, name, is_sure), which changes the row only if it
- * is still the one that was seen, and returns whether it has.  If not, the row is read once more,
- * now under the lock, and is_sure is true.  Returns false if the lease is lost.
+ * Lock the lease in this mode, read it, and return use(lease, name); false if the lease is lost.
  *
  * A call that is late, or has a foreign token, finds that out without the lock, because the owner
  * would have to wait behind it, and does not register the name.  No lock on the table is kept while
@@ -508,8 +492,7 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 			wait_for_others(name, tag, mode, asked);
 		if (!was_held)
 			at_end(asked, lease.slot != NO_SLOT, false);
-		return use(&lease, asked, false) ||
-			(find_lease(name.key, token, of_any_role, &lease) && use(&lease, asked, true));
+		return find_lease(name.key, token, of_any_role, &lease) && use(lease, asked);
 	});
 	name_end(asked);
 	return is_found;
@@ -526,20 +509,19 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 * is later than its time.
 	 */
 	with_own_lease(name, token, LEASE_RENEWED, false,
-				   [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
+				   [&](const LeaseRow &lease, CachedName *cached) {
 		TimestampTz now = GetCurrentTimestamp();
-		int64		new_ttl = lease->ttl_within_max_hold(ttl != 0 ? ttl : lease->ttl, now);
+		int64		new_ttl = lease.ttl_within_max_hold(ttl != 0 ? ttl : lease.ttl, now);
 
 		if (new_ttl <= 0)
 			return false;
 		/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-		if (now + new_ttl < lease->ends_at)
-			at_end(cached, lease->slot != NO_SLOT, true);
+		if (now + new_ttl < lease.ends_at)
+			at_end(cached, lease.slot != NO_SLOT, true);
 		commit_synchronously();
-		expires_at = lease_row_renew(*lease, new_ttl, now);
-		if (expires_at == 0 && is_sure)
-			raise_row_prevented("_leases");
-		return expires_at != 0;
+		lease_row_renew(lease, new_ttl, now);
+		expires_at = now + new_ttl;
+		return true;
 	});
 	return expires_at;
 }
@@ -549,17 +531,13 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 {
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	return with_own_lease(name, token, ExclusiveLock, of_any_role,
-						  [&](LeaseRow *lease, CachedName *cached, bool is_sure) {
-		at_end(cached, lease->slot != NO_SLOT, true);
-		if (!lease_row_delete(*lease))
-		{
-			if (is_sure)
-				raise_row_prevented("_leases");
-			return false;
-		}
+						  [](const LeaseRow &lease, CachedName *cached) {
+		at_end(cached, lease.slot != NO_SLOT, true);
+		if (!lease_row_delete(lease))
+			raise_row_prevented("_leases");
 		if (NameStats *stats = stats_of_name(cached))
-			stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)),
-					  Min(lease->ends_at, GetCurrentTimestamp()));
+			stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
+					  Min(lease.ends_at, GetCurrentTimestamp()));
 		return true;
 	});
 }
@@ -569,9 +547,8 @@ lease_check(const LockName &name, int64 token)
 {
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	/* It changes nothing, so only the row that is read under the lock counts. */
 	if (!with_own_lease(name, token, LEASE_RELIED_ON, false,
-						[](LeaseRow *, CachedName *, bool is_sure) { return is_sure; }))
+						[](const LeaseRow &, CachedName *) { return true; }))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost",

@@ -44,30 +44,23 @@ static OwnStatement SELECT_NEIGHBOURS = {
 	" ORDER BY key DESC, slot DESC LIMIT 8)",
 	SPI_OK_SELECT, true};
 
-/* Both have the same arguments. */
-static OwnStatement INSERT_LEASE = {
+static OwnStatement GRANT_LEASE = {
 	LEASES,
-	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, role_name, server,"
-	" era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals, slot, slots, max_hold)"
-	" VALUES ($1, $2, $3, $4, $5, $6, pg_get_userbyid($6), $13, $7, $8, $9, $10, $10, $10 + $8, 0,"
-	" $14, $15, $16)"
-	" ON CONFLICT DO NOTHING",
+	"INSERT INTO advisory._leases (key, slot, slots, token, role, role_name, server, era, ttl,"
+	" lock_delay, acquired_at, renewed_at, expires_at, renewals, namespace, name, owner, max_hold)"
+	" VALUES ($1, $2, $3, $4, $5, pg_get_userbyid($5), $6, $7, $8, $9, $10, $10, $10 + $8, 0, $11,"
+	" $12, $13, $14)"
+	" ON CONFLICT (key, slot) DO UPDATE SET slots = $3, token = $4, role = $5,"
+	" role_name = EXCLUDED.role_name, server = $6, era = $7, ttl = $8, lock_delay = $9,"
+	" acquired_at = $10, renewed_at = $10, expires_at = EXCLUDED.expires_at, renewals = 0,"
+	" namespace = $11, name = $12, owner = $13, max_hold = $14",
 	SPI_OK_INSERT, true};
-
-static OwnStatement REPLACE_LEASE = {
-	LEASES,
-	"UPDATE advisory._leases SET token = $2, namespace = $3, name = $4, owner = $5, role = $6,"
-	" role_name = pg_get_userbyid($6), server = $13, era = $7, ttl = $8, lock_delay = $9,"
-	" acquired_at = $10, renewed_at = $10, expires_at = $10 + $8, renewals = 0, slots = $15,"
-	" max_hold = $16"
-	" WHERE key = $1 AND slot = $14 AND token = $11 AND renewals = $12",
-	SPI_OK_UPDATE, true};
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3,"
 	" renewals = renewals + 1, role = $6, role_name = pg_get_userbyid($6), server = $7"
-	" WHERE key = $1 AND slot = $9 AND token = $2 AND renewals = $8",
+	" WHERE key = $1 AND slot = $2",
 	SPI_OK_UPDATE, true};
 
 static OwnStatement DELETE_LEASE = {
@@ -101,40 +94,6 @@ slot_number(int32 number) noexcept
 }
 
 /*
- * A row of the table, perhaps with its texts.  A restored dump may contain any text, so no more of
- * it is read than the functions of this extension write.
- */
-static LeaseRow
-row_of(const OwnRow &row, bool has_texts)
-{
-	LeaseRow	lease = {};
-
-	lease.is_there = true;
-	lease.key = Key{row.bigint(1)};
-	lease.slot = slot_number(row.integer(2));
-	lease.slots = slot_number(row.integer(3));
-	lease.token = row.bigint(4);
-	lease.role = role_here(DatumGetObjectId(row.column(5, OIDOID)),
-						   NameStr(*DatumGetName(row.column(6, NAMEOID))), row.bigint(7));
-	lease.era = row.bigint(8);
-	lease.ttl = length_of(row.column(9, INTERVALOID));
-	lease.lock_delay = length_of(row.column(10, INTERVALOID));
-	lease.acquired_at = time_of(row.column(11, TIMESTAMPTZOID));
-	lease.renewed_at = time_of(row.column(12, TIMESTAMPTZOID));
-	lease.ends_at = time_of(row.column(13, TIMESTAMPTZOID));
-	lease.renewals = row.bigint(14);
-	if (has_texts)
-	{
-		lease.ns = row.text(15, KEPT_NAME_BYTES);
-		lease.name = row.text(16, KEPT_NAME_BYTES);
-		lease.owner = row.text(17, LEASE_OWNER_BYTES);
-	}
-	if (!row.is_null(18))
-		lease.max_hold = length_of(row.column(18, INTERVALOID));
-	return lease;
-}
-
-/*
  * Restart those leases that are of an older era than the present one.  None was acquired or renewed
  * in the future.
  */
@@ -161,20 +120,50 @@ settle(LeaseRows *leases)
 	}
 }
 
-/* No rows yet, and room for one. */
+/* No rows yet. */
 static LeaseRows
 no_rows()
 {
-	return LeaseRows{static_cast<LeaseRow *>(palloc(sizeof(LeaseRow) * 16)), 0, 16};
+	constexpr int room = 16;
+
+	return LeaseRows{static_cast<LeaseRow *>(palloc(sizeof(LeaseRow) * room)), 0, room};
 }
 
+/*
+ * Add a row of the table, perhaps with its texts.  A restored dump may contain any text, so no more
+ * of it is read than the functions of this extension write.
+ */
 static void
 add_row(LeaseRows *leases, const OwnRow &row, bool has_texts)
 {
 	if (leases->count == leases->room)
 		leases->rows = static_cast<LeaseRow *>(repalloc_huge(
 			leases->rows, sizeof(LeaseRow) * (leases->room *= 2)));
-	leases->rows[leases->count++] = row_of(row, has_texts);
+
+	LeaseRow   &lease = leases->rows[leases->count++] = {};
+
+	lease.is_there = true;
+	lease.key = Key{row.bigint(1)};
+	lease.slot = slot_number(row.integer(2));
+	lease.slots = slot_number(row.integer(3));
+	lease.token = row.bigint(4);
+	lease.role = role_here(DatumGetObjectId(row.column(5, OIDOID)),
+						   NameStr(*DatumGetName(row.column(6, NAMEOID))), row.bigint(7));
+	lease.era = row.bigint(8);
+	lease.ttl = length_of(row.column(9, INTERVALOID));
+	lease.lock_delay = length_of(row.column(10, INTERVALOID));
+	lease.acquired_at = time_of(row.column(11, TIMESTAMPTZOID));
+	lease.renewed_at = time_of(row.column(12, TIMESTAMPTZOID));
+	lease.ends_at = time_of(row.column(13, TIMESTAMPTZOID));
+	lease.renewals = row.bigint(14);
+	if (has_texts)
+	{
+		lease.ns = row.text(15, KEPT_NAME_BYTES);
+		lease.name = row.text(16, KEPT_NAME_BYTES);
+		lease.owner = row.text(17, LEASE_OWNER_BYTES);
+	}
+	if (!row.is_null(18))
+		lease.max_hold = length_of(row.column(18, INTERVALOID));
 }
 
 LeaseRows
@@ -362,8 +351,8 @@ lease_describe_holder(Key key)
 
 /* ---- Writing ---- */
 
-bool
-lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
+void
+lease_row_grant(const LockName &name, LeaseRow *lease)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	int64		length = lease->max_hold == 0 ? lease->ttl : Min(lease->ttl, lease->max_hold);
@@ -374,30 +363,29 @@ lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 	lease->ends_at = now + length;
 	last_token = lease->token;
 	last_slot = lease->slot;
-	return run_own_statement(
-		seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE,
-		{argument(name.key.value), argument(lease->token), argument(name.ns), argument(name.name),
-		 argument(lease->owner), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
-		 argument(lease->era), argument(&ttl), argument(&lock_delay), time_argument(now),
-		 argument(seen.token), argument(seen.renewals), argument(server_identifier()),
-		 argument(lease->slot), argument(lease->slots),
-		 Argument{IntervalPGetDatum(&max_hold), INTERVALOID, lease->max_hold == 0}}) == 1;
+	if (run_own_statement(
+			&GRANT_LEASE,
+			{argument(name.key.value), argument(lease->slot), argument(lease->slots),
+			 argument(lease->token), Argument{ObjectIdGetDatum(GetUserId()), OIDOID},
+			 argument(server_identifier()), argument(lease->era), argument(&ttl),
+			 argument(&lock_delay), time_argument(now), argument(name.ns), argument(name.name),
+			 argument(lease->owner),
+			 Argument{IntervalPGetDatum(&max_hold), INTERVALOID, lease->max_hold == 0}}) == 0)
+		raise_row_prevented(LEASES);
 }
 
-TimestampTz
-lease_row_renew(const LeaseRow &seen, int64 ttl, TimestampTz now)
+void
+lease_row_renew(const LeaseRow &lease, int64 ttl, TimestampTz now)
 {
 	Interval	interval = {ttl, 0, 0};
-	Oid			role = OidIsValid(seen.role) ? seen.role : GetUserId();
+	Oid			role = OidIsValid(lease.role) ? lease.role : GetUserId();
 
-	if (run_own_statement(&RENEW_LEASE, {argument(seen.key.value), argument(seen.token),
-										 argument(&interval), argument(token_era()),
-										 time_argument(now),
-										 Argument{ObjectIdGetDatum(role), OIDOID},
-										 argument(server_identifier()),
-										 argument(seen.renewals), argument(seen.slot)}) == 0)
-		return 0;
-	return now + ttl;
+	if (run_own_statement(
+			&RENEW_LEASE,
+			{argument(lease.key.value), argument(lease.slot), argument(&interval),
+			 argument(token_era()), time_argument(now), Argument{ObjectIdGetDatum(role), OIDOID},
+			 argument(server_identifier())}) == 0)
+		raise_row_prevented(LEASES);
 }
 
 bool

@@ -142,18 +142,17 @@ char	   *lease_describe_holder(Key key);
 char	   *lease_describe_slots(Key key, int slots, Bitmapset **taken_slots);
 
 /*
- * Grant the lease to the current user, with these values, if its row is still the one that was
- * seen, or is still not there.  Sets when it ends.  False if the row has changed.  May ereport.
+ * The following functions are for a session that has locked the lease.  The first two raise 42804
+ * if a trigger or rule prevents the row from being written.
  */
-bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen);
 
-/*
- * Renew the lease at this time, in the present era, if its row is still the one that was seen.
- * Returns when it expires; 0 if the row has changed.  May ereport.
- */
-TimestampTz lease_row_renew(const LeaseRow &seen, int64 ttl, TimestampTz now);
+/* Grant the lease to the current user, with these values.  Sets when it ends. */
+void		lease_row_grant(const LockName &name, LeaseRow *lease);
 
-/* Delete the row if it is still the one that was seen.  False if it has changed.  May ereport. */
+/* Renew the lease for so long, from this time on, in the present era. */
+void		lease_row_renew(const LeaseRow &lease, int64 ttl, TimestampTz now);
+
+/* Delete the row if it is still the one that was seen.  False if it has changed. */
 bool		lease_row_delete(const LeaseRow &seen);
 
 }								/* namespace advisory */

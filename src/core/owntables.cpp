@@ -117,18 +117,10 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> a
 		elog(ERROR, "could not run \"%s\": %s", statement->text, SPI_result_code_string(result));
 }
 
-Datum
-OwnRow::column(int column, Oid type) const
+[[noreturn]] void
+OwnRow::raise_column_changed(int column) const
 {
-	TupleDesc	columns = slot->tts_tupleDescriptor;
-	bool		is_null = true;
-	Datum		value = Datum(0);
-
-	if (column <= columns->natts && TupleDescAttr(columns, column - 1)->atttypid == type)
-		value = slot_getattr(slot, column, &is_null);
-	if (is_null)
-		raise_changed(table, psprintf("Column %d has another type, or is null.", column));
-	return value;
+	raise_changed(table, psprintf("Column %d has another type, or is null.", column));
 }
 
 char *

@@ -126,7 +126,19 @@ struct OwnRow
 	{
 		return slot_attisnull(slot, column);
 	}
-	Datum		column(int column, Oid type) const;
+	Datum		column(int column, Oid type) const
+	{
+		TupleDesc	columns = slot->tts_tupleDescriptor;
+		bool		is_null = true;
+		Datum		value = Datum(0);
+
+		if (column <= columns->natts && TupleDescAttr(columns, column - 1)->atttypid == type)
+			value = slot_getattr(slot, column, &is_null);
+		if (is_null)
+			raise_column_changed(column);
+		return value;
+	}
+	[[noreturn]] void raise_column_changed(int column) const;
 	int32		integer(int column) const
 	{
 		return DatumGetInt32(this->column(column, INT4OID));
