@@ -55,30 +55,29 @@ lock_lease(const LOCKTAG &tag, LOCKMODE mode, bool dont_wait)
 	return true;
 }
 
-/* What is left to do for a lease when this transaction has ended, in the transaction's memory. */
+/* A lease that this transaction has locked, in the transaction's memory. */
 struct LockedLease
 {
-	CachedName *name;			/* in use until then, so that the views can show it */
+	CachedName *name;			/* in use until the end, so that the views can show it */
 	bool		is_slot;
-	bool		wakes;			/* the first in the queue is woken */
 	LockedLease *next;
 };
 
 static LockedLease *locked = nullptr;
 
 /*
- * Keep the name until the transaction ends, as it does the lease's lock, and perhaps wake the queue
- * then; that of slots in any case, because the lock of a slot was perhaps in the way.  Call this
- * before any change, because it can fail; it also attaches to the lock table.
+ * Keep the name until the transaction ends, as it does the lease's lock, and wake the first in the
+ * queue then: the lease was perhaps ended, or renewed for a shorter time, or the lock of a slot was
+ * in the way.  Call this before any change, because it can fail; it also attaches to the lock table.
  */
 static void
-at_end(CachedName *name, bool is_slot, bool wakes)
+wake_at_end(CachedName *name, bool is_slot)
 {
 	auto	   *lease = static_cast<LockedLease *>(MemoryContextAlloc(TopTransactionContext,
 																	  sizeof(LockedLease)));
 
 	lock_tables();
-	*lease = {name, is_slot, wakes || is_slot, locked};
+	*lease = {name, is_slot, locked};
 	locked = lease;
 	name->uses++;
 }
@@ -89,8 +88,7 @@ lease_transaction_released() noexcept
 	lease_locks_taken = 0;
 	for (; locked != nullptr; locked = locked->next)
 	{
-		if (locked->wakes)
-			wake_holders(lease_queue_tag(MyDatabaseId, locked->name->key, locked->is_slot));
+		wake_holders(lease_queue_tag(MyDatabaseId, locked->name->key, locked->is_slot));
 		name_release(locked->name);
 	}
 }
@@ -412,7 +410,7 @@ lease_take(Lease *lease, Timeout timeout)
 	warn_of_other_slots(lease);
 	if (outcome == Outcome::granted)
 	{
-		at_end(attempt.name, lease->is_slot(), false);
+		wake_at_end(attempt.name, lease->is_slot());
 		count_grant(attempt.name, lease->before);
 		log_wait(attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
@@ -491,7 +489,7 @@ with_own_lease(const LockName &name, int64 token, LOCKMODE mode, bool of_any_rol
 		if (!lock_lease(tag, mode, true))
 			wait_for_others(name, tag, mode, asked);
 		if (!was_held)
-			at_end(asked, lease.slot != NO_SLOT, false);
+			wake_at_end(asked, lease.slot != NO_SLOT);
 		return find_lease(name.key, token, of_any_role, &lease) && use(lease, asked);
 	});
 	name_end(asked);
@@ -509,15 +507,12 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 * is later than its time.
 	 */
 	with_own_lease(name, token, LEASE_RENEWED, false,
-				   [&](const LeaseRow &lease, CachedName *cached) {
+				   [&](const LeaseRow &lease, const CachedName *) {
 		TimestampTz now = GetCurrentTimestamp();
 		int64		new_ttl = lease.ttl_within_max_hold(ttl != 0 ? ttl : lease.ttl, now);
 
 		if (new_ttl <= 0)
 			return false;
-		/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-		if (now + new_ttl < lease.ends_at)
-			at_end(cached, lease.slot != NO_SLOT, true);
 		commit_synchronously();
 		lease_row_renew(lease, new_ttl, now);
 		expires_at = now + new_ttl;
@@ -531,8 +526,7 @@ lease_end(const LockName &name, int64 token, bool of_any_role)
 {
 	lease_check_can_change(of_any_role ? "advisory.break_lease()" : "advisory.end_lease()");
 	return with_own_lease(name, token, ExclusiveLock, of_any_role,
-						  [](const LeaseRow &lease, CachedName *cached) {
-		at_end(cached, lease.slot != NO_SLOT, true);
+						  [](const LeaseRow &lease, const CachedName *cached) {
 		if (!lease_row_delete(lease))
 			raise_row_prevented("_leases");
 		if (NameStats *stats = stats_of_name(cached))
@@ -548,7 +542,7 @@ lease_check(const LockName &name, int64 token)
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
 	if (!with_own_lease(name, token, LEASE_RELIED_ON, false,
-						[](const LeaseRow &, CachedName *) { return true; }))
+						[](const LeaseRow &, const CachedName *) { return true; }))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost",

@@ -13,12 +13,11 @@
  *							the lease is free
  *
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
- * queue sleeps until the lease expires, or until a commit that ends the lease wakes it.
+ * queue sleeps until the lease expires, or until a transaction that has locked it as its owner ends
+ * and wakes it.
  *
  * The slots of a name have one queue, and a lock for each slot.  Whoever takes a slot takes the
  * lowest one that is free, and never waits for its lock: another slot may become free meanwhile.
- * The first in the queue sleeps until the first slot expires, or until any transaction that has
- * locked a slot ends and wakes it.
  *
  * The role that took a lease, and members of that role, renew, check and end it, with its token.
  */
@@ -80,7 +79,7 @@ constexpr int64 ANY_TOKEN = 0;
 /* Raise 55000 if the lease is lost. */
 void		lease_check(const LockName &name, int64 token);
 
-/* When the locks of a transaction are released: wake who waits for leases that it ended. */
+/* When the locks of a transaction are released: wake who waits for leases that it locked. */
 void		lease_transaction_released() noexcept;
 
 }								/* namespace advisory */
