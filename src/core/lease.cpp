@@ -67,8 +67,8 @@ static LockedLease *locked = nullptr;
 
 /*
  * Keep the name until the transaction ends, as it does the lease's lock, and wake the first in the
- * queue then: the lease was perhaps ended, or renewed for a shorter time, or the lock of a slot was
- * in the way.  Call this before any change, because it can fail; it also attaches to the lock table.
+ * queue then: perhaps the lease was ended or renewed for a shorter time, or the lock of a slot was
+ * in the way.  Call this before a change, because it can fail; it also attaches to the lock table.
  */
 static void
 wake_at_end(CachedName *name, bool is_slot)

@@ -306,7 +306,6 @@ lease_describe_slots(Key key, int slots, Bitmapset **taken_slots)
 	TimestampTz now = GetCurrentTimestamp();
 	LeaseRows	leases = lease_rows_read_now(key, true);
 	int			taken = 0;
-	TimestampTz free_at = DT_NOEND;
 	StringInfoData out;
 
 	if (leases.rows == nullptr)
@@ -316,18 +315,16 @@ lease_describe_slots(Key key, int slots, Bitmapset **taken_slots)
 	{
 		if (now >= row.ends_at || row.slot > slots)
 			continue;
-		free_at = Min(free_at, row.ends_at);
 		*taken_slots = bms_add_member(*taken_slots, row.slot);
+		if (taken == 0)
+			appendStringInfo(&out, ", the first until %s.", timestamptz_to_str(row.ends_at));
 		if (taken++ < DESCRIBED_SLOTS)
 			appendStringInfo(&out, "\n%s",
 							 describe_holder(row, false, psprintf("slot %d", row.slot)));
 	}
 	if (taken > DESCRIBED_SLOTS)
 		appendStringInfo(&out, "\n%d more are held.", taken - DESCRIBED_SLOTS);
-	if (taken == 0)
-		return psprintf("0 of %d taken.", slots);
-	return psprintf("%d of %d taken, the first until %s.%s", taken, slots,
-					timestamptz_to_str(free_at), out.data);
+	return psprintf("%d of %d taken%s", taken, slots, taken == 0 ? "." : out.data);
 }
 
 char *

@@ -168,6 +168,7 @@ compare_lines(const ListCell *a, const ListCell *b)
 	return rest(line_a) < rest(line_b) ? -1 : 1;
 }
 
+/* The queue of a semaphore, of a lease, or of lease slots stands for all of it. */
 static LOCKTAG
 whole_lock(const LockEntry &entry) noexcept
 {
@@ -175,10 +176,9 @@ whole_lock(const LockEntry &entry) noexcept
 
 	if (is_of_semaphore(tag))
 		tag.locktag_field4 = OBJSUBID_QUEUE;
-	else if (is_of_lease_slot(tag))
-		tag.locktag_field4 = OBJSUBID_LEASE_SLOT_QUEUE;
-	else if (is_of_lease_queue(tag) && !is_of_lease_slot_queue(tag))
-		tag.locktag_field4 = OBJSUBID_LEASE;
+	else if (is_of_lease(tag))
+		tag.locktag_field4 = is_of_lease_slot(tag)
+			? OBJSUBID_LEASE_SLOT_QUEUE : OBJSUBID_LEASE_QUEUE;
 	return tag;
 }
 
@@ -599,9 +599,7 @@ Activity::read_leases(List **visible, List **hidden)
 
 	for (const LeaseRow &row : rows)
 	{
-		LOCKTAG		whole = row.slot == NO_SLOT
-			? lease_tag(MyDatabaseId, row.key, NO_SLOT)
-			: lease_queue_tag(MyDatabaseId, row.key, true);
+		LOCKTAG		whole = lease_queue_tag(MyDatabaseId, row.key, row.slot != NO_SLOT);
 		auto	   *lease = static_cast<UsedLease *>(hash_search(used, &whole, HASH_FIND, nullptr));
 
 		CHECK_FOR_INTERRUPTS();

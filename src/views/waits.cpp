@@ -159,44 +159,48 @@ append_lock(Line *line, const LockEntry &lock, Waits *waits, int lease_slot = NO
 		append_database(line, lock.tag.locktag_field1);
 }
 
-/*
- * The lease whose queue this is, or of its slots the one that expires first; null if none is
- * held.  held, slots: how many slots are held, and how many there are.
- */
-static const LeaseRow *
-lease_of_queue(const LOCKTAG &queue, int *held, int *slots)
+/* What a session waits for in the queue of a lease, or of lease slots; all 0 for anything else. */
+struct AwaitedLease
 {
-	TimestampTz now = GetCurrentTimestamp();
-	const LeaseRow *first = nullptr;
+	const LeaseRow *row;		/* of the lease, or of the slot that expires first; or null */
+	int			held;			/* so many slots */
+	int			slots;			/* of so many; 0 for a lease */
+};
 
-	*held = *slots = 0;
-	for (const LeaseRow &row : lease_rows_read_now(decode_tag(queue).key,
-												   is_of_lease_slot_queue(queue)))
+static AwaitedLease
+awaited_lease(const LockEntry &lock)
+{
+	AwaitedLease awaited = {};
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!lock.waits_for_lease || lock.tag.locktag_field1 != MyDatabaseId)
+		return awaited;
+	for (const LeaseRow &row : lease_rows_read_now(decode_tag(lock.tag).key,
+												   is_of_lease_slot_queue(lock.tag)))
 	{
 		bool		is_held = now < row.ends_at;
 
-		*held += is_held;
-		*slots = Max(*slots, row.slots);
-		if (first == nullptr && (is_held || row.slot == NO_SLOT))
-			first = &row;
+		awaited.held += is_held;
+		awaited.slots = Max(awaited.slots, row.slots);
+		if (awaited.row == nullptr && (is_held || row.slot == NO_SLOT))
+			awaited.row = &row;
 	}
-	return first;
+	return awaited;
 }
 
 /* The owner and the end of the lease, which is not held by a session; palloc'd, or null. */
 static const char *
-holder_of_lease(const LOCKTAG &queue)
+holder_of_lease(const LockEntry &lock)
 {
-	int			held;
-	int			slots;
-	const LeaseRow *lease = lease_of_queue(queue, &held, &slots);
+	AwaitedLease awaited = awaited_lease(lock);
+	const LeaseRow *row = awaited.row;
 
-	if (slots > 0)
-		return psprintf(", %d of %d taken", held, slots);
-	return lease == nullptr ? nullptr :
+	if (awaited.slots > 0)
+		return psprintf(", %d of %d taken", awaited.held, awaited.slots);
+	return row == nullptr ? nullptr :
 		psprintf(", which %s holds until %s",
-				 may_see_role(lease->role) ? lease->owner : "another owner",
-				 timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
+				 may_see_role(row->role) ? row->owner : "another owner",
+				 timestamptz_to_str(row->ends_at - row->ends_at % USECS_PER_SEC));
 }
 
 /*
@@ -260,8 +264,7 @@ add_line_columns(Row *row, const Session &line, const Line &text, const VisibleS
 	row->add_bool(lock.is_waiting());
 	row->add_age(session.state_start, waits->now);
 	row->add_text(wait_of_root(session, lock));
-	row->add_text(lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
-				  ? holder_of_lease(lock.tag) : nullptr);
+	row->add_text(holder_of_lease(lock));
 	row->add_int32(line.depth > 0 ? waits->trees.count_holders(line) - 1 : 0);
 }
 
@@ -460,10 +463,7 @@ remedy_of(const Blocker &blocker, Waits *waits)
 static const LeaseRow *
 visible_lease(const LockEntry &lock)
 {
-	int			held;
-	int			slots;
-	const LeaseRow *lease = lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId
-		? lease_of_queue(lock.tag, &held, &slots) : nullptr;
+	const LeaseRow *lease = awaited_lease(lock).row;
 
 	return lease != nullptr && may_see_role(lease->role) ? lease : nullptr;
 }
