@@ -107,7 +107,7 @@ bool		lease_table_lock_now(LOCKMODE mode);
  */
 LeaseRows	lease_rows_read(Key key, int first, int last, bool has_texts = false);
 
-/* One of them; or the one that has this token. */
+/* One of them, or the one that has this token; is_there is false if there is none. */
 LeaseRow	lease_row_read(Key key, int slot);
 LeaseRow	lease_row_find(Key key, int64 token);
 
