@@ -284,14 +284,14 @@ remove_server_dir() {
     warn "could not remove $1"
 }
 
-# First a fast stop, then an immediate one, then SIGKILL. The working directory of a server is its
+# First a fast stop, then an immediate one, then SIGKILL. The command line of a server names its
 # data directory, which distinguishes it from another process that has got the same process ID
-# since.
+# since. (In a container root may not see the working directories of other users' processes.)
 stop_postmaster() {
     local data=$1 pid=$2 signal tenth
     for signal in INT QUIT KILL; do
         for tenth in {1..50}; do
-            [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$data" ] || return 0
+            grep -qszxF -- "$data" "/proc/$pid/cmdline" || return 0
             [ "$tenth" -ne 1 ] || kill -s "$signal" "$pid" 2>/dev/null || true
             sleep 0.1
         done
@@ -308,8 +308,10 @@ watch_server_dir() {
     exec 4<> <(:)
     while [ -d "$dir" ]; do
         for pid in "$@"; do
-            # One that has ended, but for which nobody has waited yet, has no program any more.
-            [ -e "/proc/$pid/exe" ] || { remove_server_dir "$dir"; return; }
+            # One that has ended, but for which nobody has waited yet, has no command line any more.
+            # (In a container only that file is everybody's.)
+            { read -r -d '' -n 1 <"/proc/$pid/cmdline"; } 2>/dev/null ||
+                { remove_server_dir "$dir"; return; }
         done
         read -r -t 0.2 -u 4 || true
     done

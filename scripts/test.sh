@@ -122,26 +122,30 @@ stage_faults() {
 }
 
 # The process IDs of what the tests have started and that is still there: their environment names
-# this run. The last ones may need a moment. (What has ended, but for which nobody has waited yet,
-# has no program any more.)
+# this run. The last ones may need a moment.
 left_running() {
     local last=$((SECONDS + 20)) found
     while :; do
-        found=$(grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ |
-            while IFS=/ read -r _ _ pid _; do
-                [ ! -e "/proc/$pid/exe" ] || say "$pid"
-            done) || true
+        found=$(by_each_owner grep -lszxF "ADVISORY_EXT_RUN=$server_dir" /proc/[0-9]*/environ)
         if [ -z "$found" ] || [ "$SECONDS" -ge "$last" ]; then break; fi
         sleep 0.2
     done
-    say "$found"
+    sed -E 's|^/proc/([0-9]+)/.*|\1|' <<<"$found" | sort -u
+}
+
+# Runs a command as this user, and as the servers' owner. In a container root may not read the
+# environments of other users' processes.
+by_each_owner() {
+    "$@" 2>/dev/null || true
+    as_server "$@" 2>/dev/null || true
 }
 
 # end_left PID: ends it, and says which test has left it.
 end_left() {
-    local environment=/proc/$1/environ test command
+    local test command
     command=$(tr '\0\n' '  ' <"/proc/$1/cmdline") || return 0
-    test=$(sed -nz 's/^ADVISORY_EXT_TEST=//p' "$environment" | tr -d '\0')
+    test=$(by_each_owner sed -nz 's/^ADVISORY_EXT_TEST=//p' "/proc/$1/environ" | tr '\0' '\n' |
+        head -n 1)
     say "failed: $test left running: ${command% }"
     kill -KILL "$1" 2>/dev/null || true
 }
