@@ -79,9 +79,11 @@ sub set ($server, $lines) {
         sub { session(server => $server)->value('SHOW extension_control_path') eq $path });
 }
 
-# The files of the library that a process has loaded.
+# The files of the library that a process has loaded. (In a container root may not see those of
+# other users' processes.)
 sub library_of ($pid) {
-    my %files = map { $_ => 1 } contents("/proc/$pid/maps") =~ m{(/\S*/advisory_ext\.so)$}mg;
+    my $maps = qx(bash '$root/scripts/server.sh' as cat /proc/$pid/maps);
+    my %files = map { $_ => 1 } $maps =~ m{(/\S*/advisory_ext\.so)$}mg;
     return join ' ', keys %files;
 }
 
