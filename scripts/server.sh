@@ -104,6 +104,8 @@ forget_client_settings() {
 # whatever way.
 server_open() {
     choose_server_user
+    # The servers' owner reads what root makes here.
+    ! is_root || umask 022
     forget_client_settings
     trap server_close EXIT
     trap 'exit 129' HUP
