@@ -215,10 +215,17 @@ server_start() {
 
 server_compiles() { [ "$(PGOPTIONS='-c jit=on' psql -XAtc 'SELECT pg_jit_available()')" = t ]; }
 
+# A container's /dev/shm may have 64 MB, which one server with a full table fills. Then the servers
+# keep such memory in files.
+has_little_shared_memory() {
+    [ "$(df -k --output=size /dev/shm 2>/dev/null | tail -n 1)" -lt 1000000 ] 2>/dev/null
+}
+
 # These settings make the server fast, but not crash-safe.
 server_settings() {
     local setting name value everywhere
     IFS=';' read -r -a everywhere <<<"${ADVISORY_EXT_SETTINGS:-}"
+    ! has_little_shared_memory || everywhere+=(dynamic_shared_memory_type=mmap)
     case ${ADVISORY_EXT_JIT:-} in
         # The compiler is loaded once, not by each session: that is a fifth of the time.
         ?*)
