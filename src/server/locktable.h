@@ -58,7 +58,7 @@ struct LockEntry
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
 	/* Holds a lease's queue, and waits for the lease (slotlocks.h). */
 	bool		waits_for_lease;
-	bool		lacks_other;	/* in the queues of several semaphores, it is said to await another */
+	bool		lacks_other;	/* of several semaphores it is said to await another one */
 	/* Number of slots that a waiter for a semaphore gave, and wants; 0 if unknown. */
 	int			slots;
 	int			wanted;

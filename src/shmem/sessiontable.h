@@ -14,9 +14,9 @@
  *
  * Holds come and go with each lock, so a process changes those on its list without the lock.  It
  * counts the change in st_changecount before and after, as the server does for pg_stat_activity
- * (utils/backend_status.h), and a reader looks again if the count has changed, or is odd.  It adds a
- * hold at the end of the list without that, and writes the hold before hold_count.  And it changes
- * the scope of a hold without that, since readers see either the old or the new value, like
+ * (utils/backend_status.h), and a reader looks again if the count has changed, or is odd.  It adds
+ * a hold at the end of the list without that, and writes the hold before hold_count.  And it
+ * changes the scope of a hold without that, since readers see either the old or the new value, like
  * is_leaving of its wait.  The links belong to slotstate.cpp, which says how they are protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session

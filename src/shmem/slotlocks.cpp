@@ -34,9 +34,9 @@ read_wait_there(const LockEntry &entry, PublishedWait *wait)
 }
 
 /*
- * A queued session holds the queue lock, but in ShareLock mode a session only sees whether the queue
- * is empty (semaphore.cpp), which does not mean a wait.  Nor does a session hold a lease because it
- * looks whether that is free (lease.cpp).
+ * A queued session holds the queue lock, but in ShareLock mode a session only sees whether the
+ * queue is empty (semaphore.cpp), which does not mean a wait.  Nor does a session hold a lease
+ * because it looks whether that is free (lease.cpp).
  */
 void
 mark_slot_waits(LockEntries *found)

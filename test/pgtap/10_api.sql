@@ -129,8 +129,9 @@ INSERT INTO expected
         format('TABLE(%s %s, slot integer)', CASE element WHEN 'text' THEN 'name' ELSE 'id' END,
                element)
     FROM unnest(ARRAY['try_acquire_any', 'try_xact_acquire_any']) AS name, lists
-    UNION ALL SELECT name, format('namespace text, %s, slots integer[], timeout interval DEFAULT %s',
-                                  argument, pg_temp.timeout_of(name)), 'integer[]'
+    UNION ALL SELECT name,
+           format('namespace text, %s, slots integer[], timeout interval DEFAULT %s',
+                  argument, pg_temp.timeout_of(name)), 'integer[]'
     FROM unnest(ARRAY['acquire_all', 'try_acquire_all', 'xact_acquire_all',
                       'try_xact_acquire_all']) AS name, lists;
 INSERT INTO expected VALUES

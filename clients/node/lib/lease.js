@@ -18,8 +18,8 @@ const TAKE = {
 
 const now = () => performance.now();        // the monotonic clock, in ms
 
-// What the extension warns of at a grant that is as good as any: other numbers of slots, and another
-// name of the key. These texts have no translations.
+// What the extension warns of at a grant that is as good as any: other numbers of slots, and
+// another name of the key. These texts have no translations.
 const HARMLESS = /^the (?:slots of lease|key of advisory lock) "/;
 
 // What the work gets to see of its lease.

@@ -146,7 +146,8 @@ my %OF_ALL = (slots => ['slots used', 'at least' => 0.9],
     longest_fourth => ['longest wait for both', 'at most' => 0.2]);
 for my $field (sort keys %OF_ALL) {
     my ($of, @promised) = @{ $OF_ALL{$field} };
-    compare(work => "acquire_all, 32 sessions, two of $slots slots, a fourth wants both, 5 ms inside",
+    compare(
+        work => "acquire_all, 32 sessions, two of $slots slots, a fourth wants both, 5 ms inside",
         of => $of, against => "polling every 20 ms's", @promised,
         ours => result_of($field, $all), theirs => result_of($field, $polls_for_all));
 }

@@ -294,11 +294,11 @@ sub hold_back_wal ($primary, $postmaster) {
     return;
 }
 
-# The process that a member's postmaster.pid names, if that works in its directory: it could be a
-# stranger that has got the number of one that is gone.
+# The process that a member's postmaster.pid names, if its command line names its directory: it
+# could be a stranger that has got the number of one that is gone.
 sub postmaster ($member) {
     my ($pid) = (eval { slurp("$member->{data}/postmaster.pid") } // '') =~ /\A(\d+)$/m or return;
-    return (readlink("/proc/$pid/cwd") // '') eq $member->{data} ? $pid : undef;
+    return command_of($pid) =~ /\0\Q$member->{data}\E\0/ ? $pid : undef;
 }
 
 sub descendants ($ancestor) {
