@@ -85,11 +85,23 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 	return copy != nullptr ? make_fit(copy) : nullptr;
 }
 
+/* Has this role given it, as far as that is remembered? */
+static bool
+has_given(NameEntry *entry, Oid role) noexcept
+{
+	for (pg_atomic_uint32 &known : entry->roles)
+	{
+		if (pg_atomic_read_u32(&known) == role && OidIsValid(role))
+			return true;
+	}
+	return false;
+}
+
 const KnownName *
 name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 {
 	return find_best(database, key, used.name, [&](int number, NameEntry *entry) {
-		bool		is_own = used.name == reference_to(number) || entry->has_given(prepared_owner);
+		bool		is_own = used.name == reference_to(number) || has_given(entry, prepared_owner);
 
 		if (!entry->is_label())
 			return is_own ? 4 : 3;

@@ -21,38 +21,12 @@
 namespace advisory
 {
 
-/* How many of the roles that gave a name are remembered. */
-constexpr int NAME_ROLES = 4;
-
 /* A name as it is registered: UTF-8, as it is shown (shown_part()).  ns is empty for a label. */
 struct GivenName
 {
 	Key			key;
 	std::string_view ns;
 	std::string_view name;
-};
-
-/*
- * An entry of the table, as it was at one time; the same in all processes.  An entry can be given
- * to another name, and then its generation changes.
- */
-struct NameReference
-{
-	int			number;
-	uint32		generation;		/* 0: refers to no entry */
-};
-
-inline bool
-operator==(const NameReference &a, const NameReference &b) noexcept
-{
-	return a.number == b.number && a.generation == b.generation;
-}
-
-/* What a session publishes about the name or label that it used for a lock. */
-struct UsedName
-{
-	NameReference name;
-	Oid			role;			/* that used it; invalid if the lock has no stored name */
 };
 
 /* The result of registering a name. */

@@ -300,6 +300,20 @@ free_long_text(int number)
 	entry->long_text = InvalidDsaPointer;
 }
 
+/* Remember that this role has given it, too, if there is room.  A shared lock is enough. */
+static void
+add_role(NameEntry *entry, Oid role) noexcept
+{
+	for (pg_atomic_uint32 &known : entry->roles)
+	{
+		uint32		before = pg_atomic_read_u32(&known);
+
+		if (before == role || (before == InvalidOid &&
+			(pg_atomic_compare_exchange_u32(&known, &before, role) || before == role)))
+			return;
+	}
+}
+
 /* Give a free entry a name.  text is for namespace and name, if they are long. */
 static void
 fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointer text)
@@ -314,7 +328,7 @@ fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointe
 	entry->key = SharedKey{name.key, database};
 	for (pg_atomic_uint32 &known : entry->roles)
 		pg_atomic_init_u32(&known, InvalidOid);
-	entry->add_role(role);
+	add_role(entry, role);
 	entry->is_used = false;
 	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 }
@@ -378,7 +392,7 @@ add_to_sums(int number, const SumsPlace &place) noexcept
 	{
 		stats_sum(&place.sums->stats, &entry->stats);
 		for (pg_atomic_uint32 &role : entry->roles)
-			place.sums->add_role(pg_atomic_read_u32(&role));
+			add_role(place.sums, pg_atomic_read_u32(&role));
 	}
 	if (place.sums == nullptr && place.has_room)
 	{
@@ -584,7 +598,7 @@ register_locked(const NewName &name, int room)
 	if (result.is_outranked)
 		number = key_name;
 	else if (number != NO_ENTRY)
-		entry_of(number)->add_role(name.role);
+		add_role(entry_of(number), name.role);
 	if (number != NO_ENTRY)
 		entry_of(number)->is_used = true;
 	else if (room > 0)

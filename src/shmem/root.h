@@ -14,46 +14,10 @@
  */
 #pragma once
 
-#include "base/locktag.h"
+#include "shmem/layout.h"
 
 namespace advisory
 {
-
-/*
- * Change this with every change to the layout of anything in shared memory, or to a limit on what
- * is stored there.
- */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 20"
-
-/* The key of the hash tables: of a name or a semaphore. */
-struct SharedKey
-{
-	Key			key;
-	Oid			database;
-	uint32		padding = 0;	/* keys are compared as bytes */
-};
-
-/* What every session finds first; zeroed, so that nothing refers to anything. */
-struct SharedRoot
-{
-	/* Tranches of our LWLocks, for */
-	int			memory_tranche; /* the root and the area */
-	int			names_tranche;	/* the name table */
-	int			sessions_tranche;	/* what a session holds and waits for */
-	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
-	LWLock		lock;			/* protects what follows; who needs a part first creates it */
-	uint64		seed;			/* for all hash tables here: hash_seed of the first session */
-	dsa_handle	area;
-	dsa_pointer names;			/* the name table */
-	dsa_pointer sessions;		/* the session table */
-	dshash_table_handle semaphores; /* their states */
-	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
-	pg_atomic_uint32 unused_semaphores; /* those of them without attached sessions */
-	pg_atomic_uint32 semaphore_bytes;	/* what all states take */
-	pg_atomic_uint32 unknown_slots; /* SemaphoreStates with unknown slots */
-	pg_atomic_uint64 next_ticket;	/* of a waiter, for all queues of semaphores */
-	LWLock		deadlock;		/* held while a session looks for a deadlock over slots */
-};
 
 /* The root, and the area that dsa_pointers point into; null until this session has attached. */
 extern SharedRoot *attached_root;

@@ -60,30 +60,6 @@ static constexpr uint32 MAX_BYTES = 8 * 1024 * 1024;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
 
-/* One bit for each slot. */
-struct SlotWord
-{
-	pg_atomic_uint64 taken;
-	pg_atomic_uint64 unverified;	/* see SlotMark */
-};
-
-/* The part of a state that sessions share. */
-struct SharedState
-{
-	SharedKey	key;			/* hash key */
-	pg_atomic_uint32 attached;	/* sessions */
-	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
-	/* Protects what follows up to most_wanted, and the links of the waiters. */
-	LWLock		lock;
-	int			first;			/* waiter: the number of its link, or NO_LINK */
-	/* The largest number of slots that a waiter has given since the queue was empty. */
-	int			most_wanted;
-	/* The lock of the entry protects these two. */
-	volatile int block_count;
-	dsa_pointer blocks[SLOT_BLOCKS];	/* the first is not used */
-	SlotWord	first_block;
-};
-
 /* A copy of the bits of free slots. */
 struct FreeSlots
 {

@@ -27,9 +27,6 @@
 namespace advisory
 {
 
-/* The word of the first slots, and four blocks for more of them. */
-constexpr int SLOT_BLOCKS = 5;
-
 /* A state as this session sees it; zeroed until this session is attached to it. */
 struct SemaphoreState
 {

@@ -8,46 +8,10 @@
  */
 #pragma once
 
-#include "base/locktag.h"
+#include "shmem/layout.h"
 
 namespace advisory
 {
-
-/*
- * What can happen to a request for a lock, or to its release.  The view has a column for each
- * event: see show_stats() in views/stats.cpp, and sql/parts/56-stats.sql.
- */
-enum class Event
-{
-	acquired,					/* it was granted */
-	contended,					/* the session had to wait, whether or not it got the lock */
-	failed,						/* it was not free, and the session did not wait */
-	timed_out,					/* a timeout or lock_timeout ended the wait */
-	/* run() did nothing because it was taken, or its window was claimed. */
-	skipped,
-	not_held					/* it was to be released, but the session did not hold it */
-};
-
-constexpr int EVENTS = index_of(Event::not_held) + 1;
-
-/* The total and the longest of several durations. */
-struct Duration
-{
-	pg_atomic_uint64 total;
-	pg_atomic_uint64 longest;
-};
-
-/* The members that every hold needs come first. */
-struct NameStats
-{
-	pg_atomic_uint64 reset_at;	/* the time before this does not count in a hold; 0 for never */
-	pg_atomic_uint64 last_acquired_at;	/* 0 for never */
-	Duration	hold;
-	pg_atomic_uint64 events[EVENTS];
-	Duration	wait;
-	pg_atomic_uint64 since;		/* when counting began */
-	pg_atomic_uint64 last_skipped_at;	/* 0 for never */
-};
 
 inline int64
 value_of(pg_atomic_uint64 *counter) noexcept
