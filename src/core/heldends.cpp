@@ -3,7 +3,8 @@
  *		The ends of transactions, savepoints and sessions, for the locks that this session holds.
  *
  * The callbacks below run at a time when an error would end the server.  So they allocate nothing,
- * and take no lock except the short one on this session's part of the session table.  Logging can
+ * and take only LWLocks that are held for a moment: of this session's part of the session table, of
+ * a semaphore's queue, and of one partition of the lock table, to wake waiters.  Logging can
  * fail, so a hold that ends with a commit is logged before the commit.  A hold that ends in another
  * way is logged by log_ended_holds(): when the release function returns, at the next request for a
  * lock, at the next commit or at the end of the session, whichever comes first.

@@ -13,8 +13,8 @@
  *							the lease is free
  *
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
- * queue sleeps until the lease expires, or until a transaction that has locked it as its owner ends
- * and wakes it.
+ * queue sleeps until the lease expires, or until a transaction that has taken or locked it ends and
+ * wakes it.
  *
  * The slots of a name have one queue, and a lock for each slot.  Whoever takes a slot takes the
  * lowest one that is free, and never waits for its lock: another slot may become free meanwhile.

@@ -8,7 +8,8 @@
  *
  * Locking
  *
- * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively, all but
+ * its holds; another process does so only to free the list of a session that has ended.  Other
  * processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS holds at a
  * time, so that the process does not wait long.  A process reads its own part without the lock.
  *
