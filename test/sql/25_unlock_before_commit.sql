@@ -110,6 +110,13 @@ SELECT advisory.lock_shared('early', 'a'), advisory.lock('early', 'a'); --> t|t
 UPDATE regress_early SET n = 10;
 SELECT advisory.unlock_shared('early', 'a') AS it_is_still_exclusive; --> t
 COMMIT;
+BEGIN;
+SELECT advisory.lock('early', 'b'), advisory.lock('early', 'c'); --> t|t
+UPDATE regress_early SET n = 14;
+SELECT pg_advisory_unlock(advisory.key('early', 'b')) AS without_the_extension; --> t
+SELECT advisory.unlock_all('early', 'b') AS nothing_is_left; --> 0
+COMMIT;
+SELECT advisory.unlock('early', 'c'); --> t
 UPDATE regress_early SET n = 11;
 SELECT advisory.unlock('early', 'a'); --> t
 

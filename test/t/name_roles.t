@@ -155,6 +155,26 @@ SQL
         =~ m{"$SECRET/$SECRET-4"}, 1, 'the role that gave the name is told it');
     $admin->shows('SELECT lock FROM advisory.activity WHERE pid = ?', "$SECRET/$SECRET-4",
         'and so is a superuser', $session->pid);
+    # Each role that uses a name sees it, also if another one has used it before.
+    $session->run(map { ("SET ROLE $role{$_}", "SELECT advisory.lock('$SECRET', '$SECRET-5')",
+        "SELECT advisory.unlock('$SECRET', '$SECRET-5')", 'RESET ROLE') } qw(a b));
+    as($_)->shows("SELECT count(*) FROM advisory.stats WHERE name = '$SECRET-5'", 1,
+        "$_ has used the name") for qw(a b);
+}
+
+{
+    # What a session knows of names it finds by key and role. With so many roles, some of what it
+    # seeks has the place of what another role has used.
+    my @many = map { "$role{pool}_$_" } 1 .. 60;
+    my $session = session()->run(map { ("CREATE ROLE $_ IN ROLE $role{pool}", "SET ROLE $_",
+        "SELECT advisory.unlock('many', '$_') FROM advisory.lock('many', '$_')",
+        'RESET ROLE') } @many);
+    my $pooled = as('pool');
+    $pooled->value(q(SELECT count(pg_advisory_lock(advisory.key('many', name)))
+        FROM unnest(?::text[]) AS name), \@many);
+    is_deeply([ map { $session->run("SET ROLE $_")->value(
+        q(SELECT string_agg(name, ' ') FROM advisory.locks WHERE namespace = 'many')) } @many ],
+        \@many, 'each of many roles is shown its own name only');
 }
 
 # ---- A label counts only while its giver holds or awaits the lock --------------------------------

@@ -80,6 +80,12 @@ $session->shows(q(SELECT advisory.hold_count('scopes', 'b')), 0,
 $session->shows(q(SELECT advisory.unlock('scopes', 'b')), 0, '... nor released');
 $session->shows('SELECT pg_advisory_unlock(4711)', 1, '... which is still held');
 $session->run('SELECT pg_advisory_unlock_all()');
+$session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
+    q(SELECT pg_advisory_unlock(advisory.key('scopes', 'b'))), 'SELECT pg_advisory_lock(4711)',
+    q(SELECT advisory.lock('scopes', 'b')));
+$look->shows(q(SELECT advisory.try_lock('scopes', 'b')), 0,
+    'nor is the other one taken for it when it is taken again');
+$_->run('SELECT pg_advisory_unlock_all()') for $look, $session;
 
 # A lock that is taken again begins again.
 $session->run(map({ "SELECT advisory.lock('scopes', '$_')" } 'a' .. 'c'),
