@@ -264,6 +264,14 @@ for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)',
     $b->run('SELECT pg_advisory_unlock_all()');
     $second->finish;
     is_deeply(names($admin, 555002), [ [ undef, 'x' ] ], 'then the third one');
+    # A label that is given when the lock is held already; whichever of two was given first.
+    $holder->run("SELECT advisory.lock_shared_key($_)") for 555005, 555006;
+    $holder->run("SELECT advisory.lock_shared_key(555005, label => 'x')");
+    $b->run("SELECT advisory.lock_shared_key($_, label => 'y')") for 555005, 555006;
+    $holder->run("SELECT advisory.lock_shared_key(555006, label => 'x')");
+    is_deeply(names($admin, $_), [ [ undef, 'x' ], [ undef, 'y' ] ],
+        "$_: a label that comes later is the session's own, too") for 555005, 555006;
+    $_->run('SELECT pg_advisory_unlock_all()') for $holder, $b;
     # A prepared transaction's label is that of its owner.
     $second->run('SELECT pg_advisory_unlock_all()', 'BEGIN', "SELECT advisory.xact_lock_key(555003,
         label => 'kept')", "PREPARE TRANSACTION 'advisory_name_roles'");
