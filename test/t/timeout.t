@@ -45,6 +45,23 @@ cmp_ok(min(@ours), '>=', LIMIT, 'not before 250 ms');
 cmp_ok(min(@ours), '<=', 1.1 * min(@native),
     'nor later than the built-in under lock_timeout, within a tenth');
 
+# A list has one timeout: what the wait for the first lock takes is not there for the second.
+{
+    my @names = $observer->column(q(SELECT name FROM unnest(ARRAY['c', 'd']) AS name
+        ORDER BY advisory.key('a', name)));
+    my @holders = map { session()->run("SELECT advisory.lock('a', '$_')") } @names;
+    my $end;
+    my $took = duration(sub {
+        waits($observer, $waiter, "SELECT advisory.try_lock_all('a', ARRAY['c', 'd'], '1s')");
+        sleep 0.7;
+        $end = time + 1;
+        $holders[0]->run('SELECT pg_advisory_unlock_all()');
+        $waiter->returns(0, 'two locks, of which one becomes free');
+    });
+    cmp_ok(time, '<', $end, 'the second one has the rest of the time');
+    cmp_ok($took, '>=', 1, '... all of it');
+}
+
 # ---- The transaction goes on ---------------------------------------------------------------------
 
 $waiter->run('CREATE TABLE note (t text)', 'BEGIN', "INSERT INTO note VALUES ('before')");
