@@ -98,6 +98,17 @@ for my $what (sort keys %calls) {
         "$what: with its locks released it goes on");
 }
 
+# What is wanted at once is refused before the first of it is taken.
+{
+    my $wants = session(server => $server);
+    my $error = $wants->fails(q{SELECT advisory.acquire_many('run', 'at once', 16000, 9000)},
+        '53400', 'very many slots at once are refused');
+    like($error->{message}, qr/because the server's lock table would be nearly full/,
+        '... as the table would be full');
+    like($error->{detail}, qr/This session would hold 9000 advisory locks/, '... by so many');
+    leave($look, $wants);
+}
+
 # Others fill the pool: built-in locks and a dump of many tables. A session that holds few locks is
 # not refused.
 my $hog = session(server => $server);
