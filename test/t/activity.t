@@ -227,6 +227,10 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     my $app = there(role => 'app');
     $app->shows(q{SELECT lock FROM advisory.activity WHERE lock LIKE '(%'}, '(20 leases)',
         '... each once, also for those who see none of their names');
+    $app->run(q(SELECT advisory.lease('l', 'own', '1 hour', owner => 'o')));
+    $app->shows(q{SELECT lock FROM advisory.activity WHERE lock = 'lease l/own' OR lock LIKE '(%'
+        ORDER BY 1}, [ '(21 leases)', 'lease l/own' ], '... whose own lease comes first');
+    $look->run(q(SELECT advisory.break_lease('l', 'own')));
     leave($look, $app);
     $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
     $waiter->finish;
