@@ -250,4 +250,18 @@ for my $case (
     leave($look, $holder, $other);
     is(scalar @{ $heavy->finish(SOON_S)->{value} }, 2, 'and the waiter goes on');
 }
+
+{
+    # The slot of a prepared transaction, of which nobody who is left knows.  What was to be taken
+    # beside it is free again.
+    my ($first, $second) = map { session() } 1 .. 2;
+    has($first->query(tries_many('beside', 3, 1)), [1], 'one has the first slot');
+    $second->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'beside', 3)),
+        q(PREPARE TRANSACTION 'beside'));
+    leave($look, $first, $second);
+    my $third = session();
+    has($third->query(tries_many('beside', 3, 2)), [ 1, 3 ], 'the others are found around it');
+    $look->run(q(ROLLBACK PREPARED 'beside'));
+    leave($look, $third);
+}
 done_testing();
