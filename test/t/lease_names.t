@@ -118,4 +118,16 @@ like($dead->{context} // '', qr{^while waiting for lease "l/dead [12]"\z}m,
     '... and says for which one the session waited');
 is($dead->{schema}, 'l', '... also in the fields for programs');
 
+# A call that has waited for the end of the lease knows that it has ended.
+{
+    my ($ends, $relies) = map { there() } 1 .. 2;
+    my $token = $ends->value(q(SELECT token FROM advisory.lease('l', 'ended meanwhile', '1h')));
+    $ends->run('BEGIN', "SELECT advisory.end_lease('l', 'ended meanwhile', $token)");
+    $relies->start("SELECT advisory.check_lease('l', 'ended meanwhile', $token)");
+    $ends->wait_until('it waits', 'SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted',
+        $relies->pid);
+    $ends->run('COMMIT');
+    $relies->ends('55000', 'a lease that was ended while its owner waited is lost');
+}
+
 done_testing();

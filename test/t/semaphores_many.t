@@ -252,7 +252,7 @@ for my $case (
 }
 
 {
-    # The slot of a prepared transaction, of which nobody who is left knows.  What was to be taken
+    # The slot of a prepared transaction, of which nobody who is left knows. What was to be taken
     # beside it is free again.
     my ($first, $second) = map { session() } 1 .. 2;
     has($first->query(tries_many('beside', 3, 1)), [1], 'one has the first slot');
