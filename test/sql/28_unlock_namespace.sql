@@ -51,7 +51,8 @@ SELECT advisory.unlock_all('ns'); --> 1
 SELECT count(*) FROM generate_series(1, 2000) i WHERE advisory.lock('many', i); --> 2000
 SELECT advisory.unlock_all('many'); --> 2000
 -- Each of long namespaces that look alike, because views and messages cut them, is its own.
-SELECT count(*) FROM unnest(ARRAY['', '1', '2']) AS n WHERE advisory.lock(repeat('n', 300) || n, 'a');
+SELECT count(*) FROM unnest(ARRAY['', '1', '2']) AS n
+    WHERE advisory.lock(repeat('n', 300) || n, 'a');
 --> 3
 SELECT n, advisory.unlock_all(repeat('n', 300) || n) FROM unnest(ARRAY['1', '', '3', '2']) AS n;
 --> 1|1
