@@ -37,13 +37,20 @@ struct LockCounts
 	int64		transaction;
 };
 
+/* Is this entry, which was that of the lock and mode, still theirs, if it has owners? */
+inline bool
+is_entry_of(const LOCALLOCK *local, const LOCKTAG &tag, Mode mode) noexcept
+{
+	return local->tag.mode == lockmode_of(mode) && same_tag(local->tag.lock, tag);
+}
+
 /* The same for an entry that was that of this lock and mode; zeros if it no longer is. */
 inline LockCounts
 local_counts(const LOCALLOCK *local, const LOCKTAG &tag, Mode mode) noexcept
 {
 	LockCounts	counts = {};
 
-	if (local->tag.mode != lockmode_of(mode) || !same_tag(local->tag.lock, tag))
+	if (!is_entry_of(local, tag, mode))
 		return counts;
 	for (int i = 0; i < local->numLockOwners; i++)
 	{
@@ -75,7 +82,7 @@ take_lock_again(LOCALLOCK *local, const LOCKTAG &tag, Mode mode, Scope scope) no
 	ResourceOwner owner = scope == Scope::session ? nullptr : CurrentResourceOwner;
 
 	if (local->numLockOwners == 0 || local->lockOwners[0].owner != owner ||
-		local->tag.mode != lockmode_of(mode) || !same_tag(local->tag.lock, tag))
+		!is_entry_of(local, tag, mode))
 		return false;
 	local->nLocks++;
 	local->lockOwners[0].nLocks++;
@@ -98,7 +105,7 @@ inline LOCALLOCK *
 local_lock(const LOCKTAG &tag, Mode mode)
 {
 	if (last_local == nullptr || last_local->numLockOwners == 0 ||
-		last_local->tag.mode != lockmode_of(mode) || !same_tag(last_local->tag.lock, tag))
+		!is_entry_of(last_local, tag, mode))
 	{
 		take_lock(tag, mode, Scope::session, true);
 		release_lock(tag, mode, Scope::session);
