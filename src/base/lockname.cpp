@@ -70,9 +70,7 @@ key_of(std::string_view ns, std::string_view name)
 	char		buffer[2 * NAME_BYTES + 1];
 	char	   *joined = length <= sizeof(buffer) ? buffer : static_cast<char *>(palloc(length));
 
-	memcpy(joined, utf8_ns.data(), utf8_ns.size());
-	joined[utf8_ns.size()] = '\0';
-	memcpy(joined + utf8_ns.size() + 1, utf8_name.data(), utf8_name.size());
+	join_with_zero(joined, utf8_ns, utf8_name);
 
 	Key			key = digest(std::string_view(joined, length));
 

@@ -51,6 +51,15 @@ Key			key_of(std::string_view ns, std::string_view name);
 /* How many bytes of a namespace, and of a name, are kept and shown, as UTF-8. */
 constexpr int NAME_BYTES = 256;
 
+/* Namespace and name with a zero byte between them, in memory that has room for that. */
+inline void
+join_with_zero(char *joined, std::string_view ns, std::string_view name) noexcept
+{
+	ns.copy(joined, ns.size());
+	joined[ns.size()] = '\0';
+	name.copy(joined + ns.size() + 1, name.size());
+}
+
 /* The end of a namespace or name that was cut. */
 constexpr char CUT_MARK[] = "...";
 

@@ -200,15 +200,13 @@ add_entry(Key key, Oid role, uint32 hash)
 		drop_unused();
 	if (buckets == nullptr || entry_count >= 1 << bucket_bits)
 		add_buckets();
-	if (dropped == nullptr)
-	{
-		dropped = static_cast<CachedName *>(MemoryContextAlloc(cache_context, sizeof(CachedName)));
-		dropped->next_by_key = nullptr;
-	}
 
 	CachedName *name = dropped;
 
-	dropped = name->next_by_key;
+	if (name != nullptr)
+		dropped = name->next_by_key;
+	else
+		name = static_cast<CachedName *>(MemoryContextAlloc(cache_context, sizeof(CachedName)));
 	*name = CachedName{key, role};
 	name->key_hash = hash;
 	name->version = ++last_version;
@@ -235,9 +233,7 @@ named_lock(std::string_view ns, std::string_view name)
 
 	if (length <= sizeof(text))
 	{
-		memcpy(text, ns.data(), ns.size());
-		text[ns.size()] = '\0';
-		memcpy(text + ns.size() + 1, name.data(), name.size());
+		join_with_zero(text, ns, name);
 		hash = hash_of_text(text, length);
 		if (buckets != nullptr)
 			found = *text_chain(hash, role);
@@ -279,10 +275,7 @@ rename_entry(CachedName *entry, const LockName &name)
 	bool		is_cut = is_ns_cut || text.data() != name.name.data();
 
 	give_up_text(entry);
-	if (!ns.empty())
-		memcpy(copy, ns.data(), ns.size());
-	copy[ns.size()] = '\0';
-	memcpy(copy + ns.size() + 1, text.data(), text.size());
+	join_with_zero(copy, ns, text);
 	copy[ns.size() + 1 + text.size()] = '\0';
 	entry->text = copy;
 	entry->ns_length = static_cast<uint16>(ns.size());
