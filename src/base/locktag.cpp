@@ -60,8 +60,7 @@ decode_tag(const LOCKTAG &tag) noexcept
 
 	decoded.kind = kind_of(tag);
 	decoded.database = tag.locktag_field1;
-	decoded.key.value =
-		static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3);
+	decoded.key = key_in(tag);
 	decoded.key1 = static_cast<int32>(tag.locktag_field2);
 	decoded.key2 = static_cast<int32>(tag.locktag_field3);
 	decoded.objsubid = tag.locktag_field4;

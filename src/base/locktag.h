@@ -221,6 +221,14 @@ lease_queue_tag(Oid database, Key key, bool of_slots) noexcept
 	return lock_tag(database, key, of_slots ? OBJSUBID_LEASE_SLOT_QUEUE : OBJSUBID_LEASE_QUEUE);
 }
 
+/* The two halves of a key, or the pair. */
+inline Key
+key_in(const LOCKTAG &tag) noexcept
+{
+	return Key{static_cast<int64>(
+		(static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3)};
+}
+
 /* A tag of another type than LOCKTAG_ADVISORY is foreign. */
 DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 

@@ -157,9 +157,9 @@ struct Row
 	}
 	void		add_interval(int64 microseconds)
 	{
-		auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+		auto	   *interval = static_cast<Interval *>(palloc(sizeof(Interval)));
 
-		interval->time = microseconds;
+		*interval = Interval{microseconds};
 		add(IntervalPGetDatum(interval));
 	}
 	/* The interval from time to now; null for a time of 0. */

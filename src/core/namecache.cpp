@@ -462,7 +462,7 @@ visible_name(const LOCKTAG &tag, bool for_log)
 	if (!has_key(decoded.kind))
 		return nullptr;
 
-	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+	const KnownName *known = name_find({decoded.database, decoded.key});
 	const CachedName *own = name_remembered(decoded.key, true);
 
 	if (known != nullptr && (for_log || may_see_name(*known, UsedName{})))

@@ -71,10 +71,20 @@ lock_tables()
 class Collector
 {
 public:
-	void		add(const LockEntry &entry) noexcept
+	/* expected: how many entries may come. */
+	explicit Collector(int64 expected = 0)
+		: capacity(static_cast<int>(Max(expected, FIRST_ENTRIES)))
+	{
+		found.entries = static_cast<LockEntry *>(
+			palloc_extended(sizeof(LockEntry) * capacity, MCXT_ALLOC_HUGE));
+	}
+
+	/* Add what make() returns, which is made in its place. */
+	template <typename Make>
+	void		add(Make make) noexcept
 	{
 		if (found.count < capacity)
-			found.entries[found.count] = entry;
+			new (&found.entries[found.count]) LockEntry(make());
 		found.count++;
 	}
 
@@ -97,17 +107,16 @@ public:
 		}
 	}
 
-	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0,
-						 nullptr};
+	LockEntries found = {};
 
 private:
-	static constexpr int FIRST_ENTRIES = 16;
+	static constexpr int64 FIRST_ENTRIES = 16;
 
-	int			capacity = FIRST_ENTRIES;
+	int			capacity;
 };
 
 static LockEntry
-entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
+entry_for(const PROCLOCK *proclock, LOCKMODE lockmode, bool granted) noexcept
 {
 	const PGPROC *proc = proclock->tag.myProc;
 	const PGPROC *leader = proc->lockGroupLeader != nullptr ? proc->lockGroupLeader : proc;
@@ -122,6 +131,7 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
 	entry.held_modes = proclock->holdMask;
+	entry.granted = granted;
 	return entry;
 }
 
@@ -129,7 +139,7 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 static LockEntry
 waiting_entry(PGPROC *waiter) noexcept
 {
-	LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
+	LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode, false);
 
 	entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
 	return entry;
@@ -140,13 +150,8 @@ collect_granted(Collector *collector, const PROCLOCK *proclock) noexcept
 {
 	for (LOCKMODE lockmode = 1; lockmode < MAX_LOCKMODES; lockmode++)
 	{
-		if ((proclock->holdMask & LOCKBIT_ON(lockmode)) == 0)
-			continue;
-
-		LockEntry	entry = entry_for(proclock, lockmode);
-
-		entry.granted = true;
-		collector->add(entry);
+		if ((proclock->holdMask & LOCKBIT_ON(lockmode)) != 0)
+			collector->add([&]() { return entry_for(proclock, lockmode, true); });
 	}
 }
 
@@ -155,7 +160,7 @@ static void
 collect_queue(Collector *collector, LOCK *lock) noexcept
 {
 	for (PGPROC *waiter : compat::waiters_of(lock))
-		collector->add(waiting_entry(waiter));
+		collector->add([&]() { return waiting_entry(waiter); });
 }
 
 /* The holders and waiters of a lock. */
@@ -244,9 +249,9 @@ any_held(Match matches, int first = my_process_number(), int count = 1)
  */
 template <typename Read>
 static LockEntries
-read_partitions(Read read)
+read_partitions(Read read, int64 expected = 0)
 {
-	Collector	collector;
+	Collector	collector(expected);
 
 	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
 	{
@@ -355,6 +360,9 @@ read_all_waits()
 LockEntries
 read_all_locks(bool only_queues)
 {
+	const LockTables *tables = only_queues ? nullptr : lock_tables();
+
+	/* Most locks are held in one mode. */
 	return read_partitions([&](Collector *collector, int partition) {
 		for (int i = 0; i < proc_count(); i++)
 		{
@@ -373,7 +381,7 @@ read_all_locks(bool only_queues)
 					collect_queue(collector, lock);
 			}
 		}
-	});
+	}, tables != nullptr ? hash_get_num_entries(tables->holders) : 0);
 }
 
 LockUse *
@@ -457,7 +465,7 @@ is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder)
 {
 	return any_holder(tag, [&](const PROCLOCK *proclock) {
 		if (holder != nullptr)
-			*holder = entry_for(proclock, NoLock);
+			*holder = entry_for(proclock, NoLock, false);
 		return true;
 	});
 }

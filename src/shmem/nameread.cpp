@@ -16,11 +16,15 @@ static KnownName *
 copy_entry(int number)
 {
 	NameEntry  *entry = entry_of(number);
-	auto	   *copy = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+	auto	   *copy = static_cast<KnownName *>(
+		palloc(sizeof(KnownName) + entry->ns_length + entry->name_length + 2));
+	auto	   *text = reinterpret_cast<char *>(copy + 1);
 
+	join_with_zero(text, entry->ns(), entry->name());
+	text[entry->ns_length + 1 + entry->name_length] = '\0';
 	copy->key = entry->key.key;
-	copy->ns = entry->is_label() ? nullptr : to_cstring(entry->ns());
-	copy->name = to_cstring(entry->name());
+	copy->ns = entry->is_label() ? nullptr : text;
+	copy->name = text + entry->ns_length + 1;
 	copy->counts = entry->counts();
 	copy->reference = reference_to(number);
 	for (int i = 0; i < NAME_ROLES; i++)
@@ -38,10 +42,12 @@ copy_with_stats(int number)
 	return copy;
 }
 
-/* Convert the encoding, after the lock was released. */
+/* Convert the encoding, after the lock was released.  Returns its argument, which may be null. */
 static KnownName *
 make_fit(KnownName *known)
 {
+	if (known == nullptr || GetDatabaseEncoding() == PG_UTF8)
+		return known;
 	for (const char **text : {&known->ns, &known->name})
 	{
 		if (*text != nullptr && !pg_is_ascii(*text))
@@ -51,38 +57,27 @@ make_fit(KnownName *known)
 }
 
 /*
- * Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0.  Not
- * searched for if the one that is referred to is a name of the key: that is the highest then.
+ * Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0.  The
+ * table's lock must be held, and make_fit() must follow.
  */
 template <typename Rank>
 static KnownName *
-find_best(Oid database, Key key, const NameReference &used, Rank rank)
+copy_best(Oid database, Key key, Rank rank)
 {
 	SharedKey	shared_key = {key, database};
 	int			best = NO_ENTRY;
 	int			best_rank = 0;
 
-	if (!has_name_table())
-		return nullptr;
-	lock_names(LW_SHARED);
-	if (used.generation != 0 && used == reference_to(used.number) &&
-		entry_of(used.number)->is_of(database, key) && !entry_of(used.number)->is_label())
-		best = used.number;
-	else
-		visit_key(shared_key, hash_of(shared_key), [&](int number, NameEntry *entry) {
-			int			its_rank = rank(number, entry);
+	visit_key(shared_key, hash_of(shared_key), [&](int number, NameEntry *entry) {
+		int			its_rank = rank(number, entry);
 
-			if (its_rank > best_rank)
-			{
-				best = number;
-				best_rank = its_rank;
-			}
-		});
-
-	KnownName  *copy = best != NO_ENTRY ? copy_entry(best) : nullptr;
-
-	unlock_names();
-	return copy != nullptr ? make_fit(copy) : nullptr;
+		if (its_rank > best_rank)
+		{
+			best = number;
+			best_rank = its_rank;
+		}
+	});
+	return best != NO_ENTRY ? copy_entry(best) : nullptr;
 }
 
 /* Has this role given it, as far as that is remembered? */
@@ -97,11 +92,19 @@ has_given(NameEntry *entry, Oid role) noexcept
 	return false;
 }
 
-const KnownName *
-name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
+/* What name_find() finds, with the table's lock held. */
+static KnownName *
+find_locked(const NameQuery &query)
 {
-	return find_best(database, key, used.name, [&](int number, NameEntry *entry) {
-		bool		is_own = used.name == reference_to(number) || has_given(entry, prepared_owner);
+	const NameReference &used = query.used.name;
+
+	/* A name of the key is the best.  The session mostly says which one that is. */
+	if (used.generation != 0 && used == reference_to(used.number) &&
+		entry_of(used.number)->is_of(query.database, query.key) &&
+		!entry_of(used.number)->is_label())
+		return copy_entry(used.number);
+	return copy_best(query.database, query.key, [&](int number, NameEntry *entry) {
+		bool		is_own = used == reference_to(number) || has_given(entry, query.prepared_owner);
 
 		if (!entry->is_label())
 			return is_own ? 4 : 3;
@@ -109,23 +112,86 @@ name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 	});
 }
 
-void
-name_prefetch(const NameReference &reference) noexcept
+/* Fetch what is read of an entry, unless its text is long. */
+static void
+prefetch_entry(int number) noexcept
 {
-	if (reference.generation == 0 || name_chunks[reference.number / NAME_CHUNK_ENTRIES] == nullptr)
+	for (size_t at : {offsetof(NameEntry, state), offsetof(NameEntry, key),
+					  offsetof(NameEntry, inline_text)})
+		__builtin_prefetch(reinterpret_cast<char *>(entry_of(number)) + at);
+}
+
+/* Fetch what find_locked() will read first: the entry that is referred to, or else the bucket. */
+static void
+prefetch(const NameQuery &query) noexcept
+{
+	if (query.used.name.generation != 0)
+		prefetch_entry(query.used.name.number);
+	else
+		__builtin_prefetch(bucket_of(hash_of(SharedKey{query.key, query.database})));
+}
+
+/* Then, when the bucket is there, its first entry. */
+static void
+prefetch_first(const NameQuery &query) noexcept
+{
+	int			first;
+
+	if (query.used.name.generation != 0)
 		return;
-	for (size_t at = 0; at < sizeof(NameEntry); at += 64)
-		__builtin_prefetch(reinterpret_cast<char *>(entry_of(reference.number)) + at);
+	first = *bucket_of(hash_of(SharedKey{query.key, query.database}));
+	if (first != NO_ENTRY)
+		prefetch_entry(first);
+}
+
+void
+name_find_all(const NameQuery *queries, int count, const KnownName **found)
+{
+	auto		each = [&](auto work) {
+		for (int i = 0; i < count; i++)
+		{
+			if (OidIsValid(queries[i].database))
+				work(queries[i], &found[i]);
+		}
+	};
+
+	std::fill(found, found + count, nullptr);
+	if (!has_name_table())
+		return;
+	lock_names(LW_SHARED);
+	each([](const NameQuery &query, const KnownName **) { prefetch(query); });
+	each([](const NameQuery &query, const KnownName **) { prefetch_first(query); });
+	each([](const NameQuery &query, const KnownName **name) { *name = find_locked(query); });
+	unlock_names();
+	each([](const NameQuery &, const KnownName **name) {
+		make_fit(const_cast<KnownName *>(*name));
+	});
+}
+
+const KnownName *
+name_find(const NameQuery &query)
+{
+	const KnownName *found;
+
+	name_find_all(&query, 1, &found);
+	return found;
 }
 
 const KnownName *
 name_find_other(const GivenName &name)
 {
-	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int, NameEntry *entry) {
+	KnownName  *copy;
+
+	if (!has_name_table())
+		return nullptr;
+	lock_names(LW_SHARED);
+	copy = copy_best(MyDatabaseId, name.key, [&](int, NameEntry *entry) {
 		if (entry->ns() == name.ns && entry->name() == name.name)
 			return 0;
 		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
 	});
+	unlock_names();
+	return make_fit(copy);
 }
 
 /*

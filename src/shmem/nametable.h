@@ -72,16 +72,28 @@ struct KnownName
 	NameStats	stats;			/* only from name_read_all() */
 };
 
+/* A lock whose name is looked for, and who holds or awaits it. */
+struct NameQuery
+{
+	Oid			database;		/* InvalidOid: none is looked for */
+	Key			key;
+	UsedName	used;			/* what the session itself uses */
+	Oid			prepared_owner; /* of a prepared transaction; else InvalidOid */
+};
+
 /*
  * How a lock is called, palloc'd; null if that is not known.  The name of the key comes first.
  * Next comes the label that the session itself uses, or that the owner of a prepared transaction
- * gave (else InvalidOid), and then another label that counts.  Characters that the database's
- * encoding cannot express are escaped.  May ereport.
+ * gave, and then another label that counts.  Characters that the database's encoding cannot express
+ * are escaped.  May ereport.
  */
-const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner);
+const KnownName *name_find(const NameQuery &query);
 
-/* name_find() will soon be called for this entry: begin to fetch it from memory. */
-void		name_prefetch(const NameReference &reference) noexcept;
+/*
+ * The same for several locks, and found[i] is how queries[i] is called.  The table is locked once,
+ * and what it has of them is fetched from memory at the same time: for sixteen or so.
+ */
+void		name_find_all(const NameQuery *queries, int count, const KnownName **found);
 
 /*
  * Another name of the key in this database, palloc'd; null if there is none.  A name comes before a

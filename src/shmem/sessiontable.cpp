@@ -242,21 +242,42 @@ publish_present_role() noexcept
 
 /* ---- What all sessions hold ---- */
 
-/* A published hold is its own key: of its members, key, objsubid and lockmode are compared. */
-struct HoldEntry
+/*
+ * A place in a copied list of holds.  The table's private data is the list, so that the entries are
+ * small.  To look for a hold, write it into the place behind the others.
+ */
+struct HoldPlace
 {
-	PublishedHold hold;
+	int			place;
 	char		status;
 };
 
+static inline PublishedHold &
+hold_at(void *holds, int place) noexcept
+{
+	return static_cast<PublishedHold *>(holds)[place];
+}
+
+static inline uint32
+hash_of_hold(const PublishedHold &hold) noexcept
+{
+	return hash_of_key(hold.key, (hold.objsubid << 8) ^ hold.lockmode);
+}
+
+/* Are these the same lock in the same mode? */
+static inline bool
+is_same_hold(const PublishedHold &a, const PublishedHold &b) noexcept
+{
+	return a.key == b.key && a.objsubid == b.objsubid && a.lockmode == b.lockmode;
+}
+
 #define SH_PREFIX holds
-#define SH_ELEMENT_TYPE HoldEntry
-#define SH_KEY_TYPE PublishedHold
-#define SH_KEY hold
-#define SH_HASH_KEY(table, wanted) \
-	hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).lockmode)
+#define SH_ELEMENT_TYPE HoldPlace
+#define SH_KEY_TYPE int
+#define SH_KEY place
+#define SH_HASH_KEY(table, place) hash_of_hold(hold_at((table)->private_data, place))
 #define SH_EQUAL(table, a, b) \
-	((a).key == (b).key && (a).objsubid == (b).objsubid && (a).lockmode == (b).lockmode)
+	is_same_hold(hold_at((table)->private_data, a), hold_at((table)->private_data, b))
 #define SH_SCOPE static inline
 #define SH_DECLARE
 #define SH_DEFINE
@@ -266,21 +287,25 @@ struct HoldEntry
 struct HoldReader::Session
 {
 	SharedSession shared;
+	PublishedHold *list;
+	int			list_length;	/* of the copy; one more place is free */
 	holds_hash *holds;
 };
 
 /* A lock that is held in both scopes is one, of session scope, since the first of the two. */
 static void
-add_hold(holds_hash *holds, const PublishedHold &hold)
+add_hold(holds_hash *holds, int place)
 {
 	bool		found;
-	PublishedHold *known = &holds_insert(holds, hold, &found)->hold;
+	HoldPlace  *entry = holds_insert(holds, place, &found);
+	const PublishedHold &hold = hold_at(holds->private_data, place);
+	PublishedHold *known = &hold_at(holds->private_data, entry->place);
 	PublishedHold other = *known;
 
-	if (!found || hold.scope == Scope::session)
-		*known = hold;
 	if (!found)
 		return;
+	if (hold.scope == Scope::session)
+		*known = hold;
 	known->acquired_at = Min(hold.acquired_at, other.acquired_at);
 	if (known->used.name.generation == 0)
 		known->used = hold.scope == Scope::session ? other.used : hold.used;
@@ -290,37 +315,39 @@ add_hold(holds_hash *holds, const PublishedHold &hold)
 static void
 copy_session(SharedSession *session, HoldReader::Session *copy)
 {
+	int			most = session->hold_count;
 	int			count = SESSION_READ_HOLDS;
 	int			before;
 	int			after;
 
-	copy->holds = holds_create(CurrentMemoryContext, session->hold_count, nullptr);
+	copy->list = static_cast<PublishedHold *>(palloc_extended(sizeof(PublishedHold) * (most + 1),
+															  MCXT_ALLOC_HUGE));
+	copy->holds = holds_create(CurrentMemoryContext, most, copy->list);
 	for (int first = 0; count == SESSION_READ_HOLDS; first += SESSION_READ_HOLDS)
 	{
-		PublishedHold holds[SESSION_READ_HOLDS];
-
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(&session->lock, LW_SHARED);
 		do
 		{
 			pgstat_begin_read_activity(session, before);
-			count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
+			count = Max(0, Min(Min(session->hold_count, most) - first, SESSION_READ_HOLDS));
 			pg_read_barrier();
 			if (count > 0)
 			{
 				void	   *all = dsa_get_address(shared_area, session->holds);
 
-				memcpy(holds, static_cast<PublishedHold *>(all) + first,
+				memcpy(copy->list + first, static_cast<PublishedHold *>(all) + first,
 					   sizeof(PublishedHold) * count);
 			}
 			copy->shared = *session;
 			pgstat_end_read_activity(session, after);
 		} while (!pgstat_read_activity_complete(before, after));
 		LWLockRelease(&session->lock);
-		for (int i = 0; i < count; i++)
+		copy->list_length = first + count;
+		for (int i = first; i < first + count; i++)
 		{
-			if (holds[i].objsubid != 0)
-				add_hold(copy->holds, holds[i]);
+			if (copy->list[i].objsubid != 0)
+				add_hold(copy->holds, i);
 		}
 	}
 }
@@ -359,14 +386,18 @@ HoldReader::find(const LockEntry &entry)
 
 	const Session *session = session_of(entry.proc_number);
 	const SharedSession &shared = session->shared;
-	PublishedHold wanted = {decode_tag(entry.tag).key.value, 0, entry.tag.locktag_field4, 0,
-							static_cast<uint8>(entry.lockmode)};
-	const HoldEntry *published = shared.pid == entry.pid && session->holds != nullptr
-		? holds_lookup(session->holds, wanted) : nullptr;
+	const HoldPlace *published = nullptr;
 
+	if (shared.pid == entry.pid && session->holds != nullptr)
+	{
+		session->list[session->list_length] = PublishedHold{
+			key_in(entry.tag).value, 0, entry.tag.locktag_field4, 0,
+			static_cast<uint8>(entry.lockmode)};
+		published = holds_lookup(session->holds, session->list_length);
+	}
 	if (published == nullptr)
 		return found;
-	found.hold = published->hold;
+	found.hold = session->list[published->place];
 	found.acquirer = found.hold.acquirer != NO_PLACE && found.hold.acquirer < shared.acquirer_count
 		? &shared.acquirers[found.hold.acquirer] : nullptr;
 	found.present_role = shared.present_role;

@@ -57,7 +57,9 @@ public:
 	LockRows(const LockEntries &entries, const WantedColumns &wanted)
 		: entries(entries), wanted(wanted),
 		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session",
-												ALLOCSET_DEFAULT_SIZES))
+												ALLOCSET_DEFAULT_SIZES)),
+		  ahead_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext rows ahead",
+											  ALLOCSET_DEFAULT_SIZES))
 	{
 	}
 
@@ -72,7 +74,8 @@ public:
 	 * Add the columns mode to wanted, for the entry for which begin() was called last.
 	 * advisory.holders() has those up to slots.
 	 */
-	void		finish(Row *row, const LockEntry &entry, const KnownHold &hold);
+	void		finish(Row *row, const LockEntry &entry, const DecodedTag &tag,
+					   const KnownHold &hold);
 
 	/* What is published of an entry's hold; all 0 if no column needs it. */
 	KnownHold	hold_of(const LockEntry &entry)
@@ -80,11 +83,8 @@ public:
 		return wanted.name || wanted.hold ? names.holds.find(entry) : KnownHold{};
 	}
 
-	/*
-	 * The same for the next entry of a scan.  The holds of several entries are found at once, and
-	 * their names are fetched, so that the processor waits for memory once and not for each row.
-	 */
-	const KnownHold &next_hold();
+	/* The next row of advisory._locks.  Entries are left.  Its values are as those of begin(). */
+	Row			next_row();
 
 	/* The Datum of one of the texts of the program, which is made once. */
 	Datum		word(const char *text);
@@ -97,6 +97,8 @@ public:
 	Backends	backends;
 
 private:
+	void		look_ahead();
+
 	MemoryContext session_context;	/* what the next three point to */
 	Row			session_columns;	/* of the last row: a session's rows mostly follow each other */
 	Datum		gid = Datum(0);
@@ -110,23 +112,58 @@ private:
 	const char *words[MAX_WORDS];
 	Datum		word_datums[MAX_WORDS];
 	int			word_count = 0;
-	KnownHold	ahead[AHEAD];	/* of the entries from a multiple of AHEAD on */
+
+	/* What the next rows need, of the entries from a multiple of AHEAD on. */
+	MemoryContext ahead_context;	/* the names */
+	DecodedTag	tags[AHEAD];
+	KnownHold	holds[AHEAD];
+	NameQuery	queries[AHEAD];
+	const KnownName *known[AHEAD];
 };
 
-const KnownHold &
-LockRows::next_hold()
+/*
+ * Find the holds and names of several entries at once, so that the processor waits for memory once
+ * and not for each row.
+ */
+void
+LockRows::look_ahead()
 {
-	int			last_ahead = Min(next + AHEAD, entries.count);
+	int			count = Min(entries.count - next, AHEAD);
+	MemoryContext old_context;
 
-	if (next % AHEAD == 0)
+	for (int i = 0; i < count; i++)
 	{
-		for (int i = next; i < last_ahead; i++)
-		{
-			ahead[i % AHEAD] = hold_of(entries.entries[i]);
-			name_prefetch(ahead[i % AHEAD].hold.used.name);
-		}
+		const LockEntry &entry = entries.entries[next + i];
+
+		tags[i] = decode_tag(entry.tag);
+		new (&holds[i]) KnownHold(hold_of(entry));	/* without a copy */
+		if (wanted.name)
+			new (&queries[i]) NameQuery(names.query_for(entry, tags[i], holds[i].hold));
 	}
-	return ahead[next % AHEAD];
+	if (!wanted.name)
+		return;
+	MemoryContextReset(ahead_context);
+	old_context = MemoryContextSwitchTo(ahead_context);
+	name_find_all(queries, count, known);
+	MemoryContextSwitchTo(old_context);
+}
+
+Row
+LockRows::next_row()
+{
+	int			place = next % AHEAD;
+
+	if (place == 0)
+		look_ahead();
+
+	const LockEntry &entry = entries.entries[next++];
+	VisibleName name = wanted.name
+		? names.of(entry, tags[place], queries[place], known[place]) : VisibleName{};
+	Row			row = begin(entry);
+
+	add_name_columns(row, tags[place], name, word(kind_name(tags[place].kind)));
+	finish(&row, entry, tags[place], holds[place]);
+	return row;
 }
 
 Datum
@@ -200,7 +237,7 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 }
 
 void
-LockRows::finish(Row *row, const LockEntry &entry, const KnownHold &hold)
+LockRows::finish(Row *row, const LockEntry &entry, const DecodedTag &tag, const KnownHold &hold)
 {
 	int			slots = slots_given(entry, hold);
 
@@ -225,7 +262,7 @@ LockRows::finish(Row *row, const LockEntry &entry, const KnownHold &hold)
 	row->add_reference(query);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
-	add_tag_columns(*row, decode_tag(entry.tag));
+	add_tag_columns(*row, tag);
 	row->add(Int32GetDatum(entry.wanted), entry.wanted == 0);
 }
 
@@ -246,7 +283,7 @@ show_holders(Key key, ReturnSetInfo *result)
 
 		row.add_text(kind_name(tag.kind));
 		row.add(Int32GetDatum(tag.slot), tag.slot == NO_SLOT);
-		rows.finish(&row, entry, rows.hold_of(entry));
+		rows.finish(&row, entry, tag, rows.hold_of(entry));
 		row.put(result);
 	});
 }
@@ -378,15 +415,8 @@ next_row(ForeignScanState *scan)
 	ExecClearTuple(slot);
 	if (rows->next < rows->entries.count)
 	{
-		KnownHold	hold = rows->next_hold();
-		const LockEntry &entry = rows->entries.entries[rows->next++];
-		DecodedTag	tag = decode_tag(entry.tag);
-		Row			row = rows->begin(entry);
+		Row			row = rows->next_row();
 
-		add_name_columns(row, tag, rows->wanted.name
-						 ? rows->names.of(entry, tag, hold.hold) : VisibleName{},
-						 rows->word(kind_name(tag.kind)));
-		rows->finish(&row, entry, hold);
 		Assert(row.count == LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
@@ -488,8 +518,9 @@ show_leaks(ReturnSetInfo *result)
 		DecodedTag	tag = decode_tag(entry.tag);
 		Row			row = rows.begin(entry);
 
-		add_name_columns(row, tag, rows.names.of(entry, tag, hold.hold),
-						 rows.word(kind_name(tag.kind)));
+		VisibleName name = rows.names.of(entry, tag, hold.hold);
+
+		add_name_columns(row, tag, name, rows.word(kind_name(tag.kind)));
 		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(hold.hold.acquired_at);
 		row.add_age(hold.hold.acquired_at, rows.now);

@@ -11,25 +11,30 @@
 namespace advisory
 {
 
-VisibleName
-VisibleNames::of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold)
+NameQuery
+VisibleNames::query_for(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold)
 {
-	bool		sees_session = sees_all || may_see_role(entry.role);
-	const KnownName *known;
-	const CachedName *own = nullptr;
-	UsedName	used = hold.used;
+	NameQuery	query = {has_key(tag.kind) ? tag.database : InvalidOid, tag.key, hold.used,
+						 entry.pid == 0 ? entry.role : InvalidOid};
 	PublishedWait wait;
 
-	if (!has_key(tag.kind))
-		return VisibleName{};
 	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
-		used = wait.used;
-	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
-	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
+		query.used = wait.used;
+	return query;
+}
+
+VisibleName
+VisibleNames::of(const LockEntry &entry, const DecodedTag &tag, const NameQuery &query,
+				 const KnownName *known)
+{
+	bool		sees_session = sees_all || may_see_role(entry.role);
+	const CachedName *own = nullptr;
+
+	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, query.used)))
 		return VisibleName{known->ns, known->name};
 
 	/* The name that this role gave in this session may have found no room in the name table. */
-	if (tag.database == MyDatabaseId && sees_session)
+	if (query.database == MyDatabaseId && sees_session)
 		own = name_remembered(tag.key, entry.pid == MyProcPid);
 	if (own != nullptr)
 		return VisibleName{own->ns(), own->name()};

@@ -53,7 +53,18 @@ public:
 	}
 
 	/* The same where the caller has these already; hold is all 0 if the entry has none. */
-	VisibleName of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold);
+	VisibleName of(const LockEntry &entry, const DecodedTag &tag, const PublishedHold &hold)
+	{
+		NameQuery	query = query_for(entry, tag, hold);
+
+		return of(entry, tag, query, name_find(query));
+	}
+
+	/* The same in two steps, between which the names of several entries can be found at once. */
+	NameQuery	query_for(const LockEntry &entry, const DecodedTag &tag,
+						  const PublishedHold &hold);
+	VisibleName of(const LockEntry &entry, const DecodedTag &tag, const NameQuery &query,
+				   const KnownName *known);
 
 	/*
 	 * The name of an entry's lock as one text, palloc'd: billing/invoice:42; a label of the session

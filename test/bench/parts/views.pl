@@ -26,7 +26,7 @@ my %QUERIES = (
         "SELECT pid, usename, application_name, mode, $KEY, waitstart, query,
             pg_blocking_pids(pid) FROM $ADVISORY AND NOT granted" ],
 );
-my %PROMISED = (locks => { 10_000 => 2, 100_000 => 2 });
+my %PROMISED = (locks => { 10_000 => 2.4, 100_000 => 2.4 });
 
 sub time_of ($query) {
     return on_server(sub { my $start = time; $_[0]->rows($query); return time - $start });
