@@ -226,6 +226,16 @@ BEGIN
     END IF;
 END $$;
 
+-- The error if this cannot be the name of a lease or of a claim, which is kept in a table.
+CREATE OR REPLACE FUNCTION advisory._check_kept(namespace text, name text, of_what text)
+    RETURNS void
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory.key(namespace, name);
+    PERFORM _check(namespace, 'namespace of a ' || of_what, 1024);
+    PERFORM _check(name, 'name of a ' || of_what, 1024);
+END $$;
+
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
     RETURNS text[]
@@ -1622,10 +1632,8 @@ DECLARE
     now timestamptz := clock_timestamp();
     length numeric := _microseconds(every);
 BEGIN
-    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(every::text, every_is);
-    PERFORM _check(namespace, 'namespace of a claim', 1024);
-    PERFORM _check(name, 'name of a claim', 1024);
     PERFORM _check_every(every, every_is);
     IF NOT isfinite(start) THEN
         RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = start_is || ' must be finite';
@@ -1753,6 +1761,7 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
 DECLARE
     k bigint := advisory.key(namespace, name);
 BEGIN
+    PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(window_start::text, 'window_start');
     IF NOT isfinite(window_start) THEN
         RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = 'window_start must be finite';
@@ -2012,8 +2021,7 @@ BEGIN
     IF (r.what IN ('renew', 'check', 'end')) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'no request';
     END IF;
-    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
-    PERFORM _check(r.name, 'name of a lease', 1024);
+    PERFORM _check_kept(r.namespace, r.name, 'lease');
     PERFORM _check(r.token::text, 'token');
     IF r.token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
@@ -2131,8 +2139,7 @@ CREATE OR REPLACE FUNCTION advisory._checked_take(r advisory._request)
     RETURNS advisory._request
     LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
-    PERFORM _check(r.name, 'name of a lease', 1024);
+    PERFORM _check_kept(r.namespace, r.name, 'lease');
     r.token := NULL;
     IF r.what = 'take' THEN
         r.slots := 0;
@@ -2397,15 +2404,18 @@ BEGIN
     expires_at := answer.result;
 END $$;
 
--- How many are held now: the lease of that key, or its slots.
-CREATE OR REPLACE FUNCTION advisory._leased(of_key bigint, is_for_slots boolean)
+-- How many are held now: the lease of that name, or its slots.
+CREATE OR REPLACE FUNCTION advisory._leased(namespace text, name text, is_for_slots boolean)
     RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+DECLARE
+    k bigint := advisory.key(namespace, name);
 BEGIN
+    PERFORM _check_kept(namespace, name, 'lease');
     RETURN (
         SELECT count(*)
         FROM _here() AS h, _leases AS l
-        WHERE l.key = of_key AND (l.slot > 0) = is_for_slots
+        WHERE l.key = k AND (l.slot > 0) = is_for_slots
             AND _expiry(l, h.server, h.began) > clock_timestamp());
 END $$;
 
@@ -2414,7 +2424,7 @@ CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
     RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
-    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    PERFORM _check_kept(namespace, name, 'lease');
     IF token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
     END IF;
@@ -5399,15 +5409,15 @@ COMMENT ON FUNCTION advisory.break_lease(text, uuid, bigint) IS
 CREATE OR REPLACE FUNCTION advisory.is_leased(namespace text, name text)
     RETURNS boolean
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, name), false) OPERATOR(pg_catalog.>) 0 $$;
+    SELECT advisory._leased(namespace, name, false) OPERATOR(pg_catalog.>) 0 $$;
 COMMENT ON FUNCTION advisory.is_leased(text, text) IS
     'does anybody hold the lease now: an observation, never a guard';
 
 CREATE OR REPLACE FUNCTION advisory.is_leased(namespace text, id bigint)
     RETURNS boolean
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, coalesce(id::pg_catalog.text,
-            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])),
+    SELECT advisory._leased(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
             false) OPERATOR(pg_catalog.>) 0 $$;
 COMMENT ON FUNCTION advisory.is_leased(text, bigint) IS
     'does anybody hold the lease now: an observation, never a guard';
@@ -5415,8 +5425,8 @@ COMMENT ON FUNCTION advisory.is_leased(text, bigint) IS
 CREATE OR REPLACE FUNCTION advisory.is_leased(namespace text, id uuid)
     RETURNS boolean
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, coalesce(id::pg_catalog.text,
-            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])),
+    SELECT advisory._leased(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]),
             false) OPERATOR(pg_catalog.>) 0 $$;
 COMMENT ON FUNCTION advisory.is_leased(text, uuid) IS
     'does anybody hold the lease now: an observation, never a guard';
@@ -5632,23 +5642,23 @@ COMMENT ON PROCEDURE advisory.await_lease_slot(text, uuid, integer, interval, in
 CREATE OR REPLACE FUNCTION advisory.leased_slots(namespace text, name text)
     RETURNS integer
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, name), true) $$;
+    SELECT advisory._leased(namespace, name, true) $$;
 COMMENT ON FUNCTION advisory.leased_slots(text, text) IS
     'how many slots that outlive sessions are held now: an observation';
 
 CREATE OR REPLACE FUNCTION advisory.leased_slots(namespace text, id bigint)
     RETURNS integer
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, coalesce(id::pg_catalog.text,
-            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), true) $$;
+    SELECT advisory._leased(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), true) $$;
 COMMENT ON FUNCTION advisory.leased_slots(text, bigint) IS
     'how many slots that outlive sessions are held now: an observation';
 
 CREATE OR REPLACE FUNCTION advisory.leased_slots(namespace text, id uuid)
     RETURNS integer
     LANGUAGE sql COST 1000 AS $$
-    SELECT advisory._leased(advisory.key(namespace, coalesce(id::pg_catalog.text,
-            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1])), true) $$;
+    SELECT advisory._leased(namespace, coalesce(id::pg_catalog.text,
+            (advisory._check_list(namespace, ARRAY[id::pg_catalog.text], 'id'))[1]), true) $$;
 COMMENT ON FUNCTION advisory.leased_slots(text, uuid) IS
     'how many slots that outlive sessions are held now: an observation';
 

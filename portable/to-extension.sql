@@ -145,7 +145,7 @@ DECLARE
         pg_sequence_last_value('advisory_portable._era') >> 50 << 50);
     -- What the portable edition has made, besides the names of the extension.
     own text[] := '{_acquire,_await,_await_lease,_begin_job,_blockers,_bytes,_can_lock,_check,
-        _check_every,_check_job,_check_lease_wait,_check_list,_check_slot,_checked_take,
+        _check_every,_check_job,_check_kept,_check_lease_wait,_check_list,_check_slot,_checked_take,
         _claim_window,_claims,_deadline,_described,_display,_edges,_end_claim,_end_lease,_entries,
         _entry,_era,_exact_lock,_expiry,_has_role,_hash,_here,_holders,_holders_of,_is_awaited,
         _is_held,_is_name,_keys,_last_claim,_lease,_lease_length,_lease_lock,_lease_queue,

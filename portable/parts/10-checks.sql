@@ -36,6 +36,16 @@ BEGIN
     END IF;
 END $$;
 
+-- The error if this cannot be the name of a lease or of a claim, which is kept in a table.
+CREATE OR REPLACE FUNCTION advisory._check_kept(namespace text, name text, of_what text)
+    RETURNS void
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory.key(namespace, name);
+    PERFORM _check(namespace, 'namespace of a ' || of_what, 1024);
+    PERFORM _check(name, 'name of a ' || of_what, 1024);
+END $$;
+
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
     RETURNS text[]

@@ -112,10 +112,8 @@ DECLARE
     now timestamptz := clock_timestamp();
     length numeric := _microseconds(every);
 BEGIN
-    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(every::text, every_is);
-    PERFORM _check(namespace, 'namespace of a claim', 1024);
-    PERFORM _check(name, 'name of a claim', 1024);
     PERFORM _check_every(every, every_is);
     IF NOT isfinite(start) THEN
         RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = start_is || ' must be finite';
@@ -243,6 +241,7 @@ CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_st
 DECLARE
     k bigint := advisory.key(namespace, name);
 BEGIN
+    PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(window_start::text, 'window_start');
     IF NOT isfinite(window_start) THEN
         RAISE EXCEPTION USING ERRCODE = '22008', MESSAGE = 'window_start must be finite';

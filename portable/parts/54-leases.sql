@@ -246,8 +246,7 @@ BEGIN
     IF (r.what IN ('renew', 'check', 'end')) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'no request';
     END IF;
-    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
-    PERFORM _check(r.name, 'name of a lease', 1024);
+    PERFORM _check_kept(r.namespace, r.name, 'lease');
     PERFORM _check(r.token::text, 'token');
     IF r.token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
@@ -365,8 +364,7 @@ CREATE OR REPLACE FUNCTION advisory._checked_take(r advisory._request)
     RETURNS advisory._request
     LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM _check(r.namespace, 'namespace of a lease', 1024);
-    PERFORM _check(r.name, 'name of a lease', 1024);
+    PERFORM _check_kept(r.namespace, r.name, 'lease');
     r.token := NULL;
     IF r.what = 'take' THEN
         r.slots := 0;
@@ -631,15 +629,18 @@ BEGIN
     expires_at := answer.result;
 END $$;
 
--- How many are held now: the lease of that key, or its slots.
-CREATE OR REPLACE FUNCTION advisory._leased(of_key bigint, is_for_slots boolean)
+-- How many are held now: the lease of that name, or its slots.
+CREATE OR REPLACE FUNCTION advisory._leased(namespace text, name text, is_for_slots boolean)
     RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+DECLARE
+    k bigint := advisory.key(namespace, name);
 BEGIN
+    PERFORM _check_kept(namespace, name, 'lease');
     RETURN (
         SELECT count(*)
         FROM _here() AS h, _leases AS l
-        WHERE l.key = of_key AND (l.slot > 0) = is_for_slots
+        WHERE l.key = k AND (l.slot > 0) = is_for_slots
             AND _expiry(l, h.server, h.began) > clock_timestamp());
 END $$;
 
@@ -648,7 +649,7 @@ CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
     RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
-    PERFORM advisory.key(namespace, name);    -- Checks the name.
+    PERFORM _check_kept(namespace, name, 'lease');
     IF token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
     END IF;

@@ -38,12 +38,13 @@ sub race ($way) {
     my $thing = $way->{thing} // \%lock;
     for my $limit (LIMITS_MS) {
         my ($call, $setting) = map { $_ && s/<limit>/${limit}ms/r } @{$way}{qw(call setting)};
-        my $waiter = session()->run(q(SET log_lock_waits = on), q(SET deadlock_timeout = '1ms'),
-            $setting ? "SET $setting" : ());
+        my $waiter = session()->run(q(SET log_lock_waits = on), q(SET deadlock_timeout = '1ms'));
+        # Before the timeout, which may be short for the compilation of a statement.
+        stop_at($waiter, 'message from a wait');
+        $waiter->run("SET $setting") if $setting;
         $waiter->run('BEGIN', 'SAVEPOINT s') if $way->{in_transaction};
         $holder->run($thing->{take});
-        my $is_stopped =
-            has_stopped(stop_at($waiter, 'message from a wait')->start($call));
+        my $is_stopped = has_stopped($waiter->start($call));
         $holder->run($thing->{free});
         # If the message is the error's, it waits no longer.
         my $is_granted = $is_stopped && held($waiter);

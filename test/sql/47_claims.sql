@@ -414,6 +414,9 @@ SELECT advisory.unclaim('claims', 'b', 'infinity'); --> ERROR:  window_start mus
 SELECT advisory.unclaim('claims', 'b', '-infinity'); --> ERROR:  window_start must be finite
 SELECT advisory.unclaim('claims', '', '2026-01-01'); --> ERROR:  name must not be empty
 SELECT advisory.unclaim(NULL, 'b', '2026-01-01'); --> ERROR:  namespace must not be null
+SELECT advisory.unclaim('claims', repeat('x', 1025), '2026-01-01');
+--> ERROR:  name of a claim is too long
+--> DETAIL:  It can have at most 1024 bytes.
 
 ---- What became of them
 DELETE FROM advisory._claims;

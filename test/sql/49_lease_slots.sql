@@ -115,6 +115,15 @@ SELECT advisory.lease_slot('slots', 'x', 1, '1h', max_hold => '367 days');
 --> HINT:  A number without a unit counts seconds. Pass the length with its unit, such as '1 hour'.
 SELECT advisory.is_leased('slots', NULL); --> ERROR:  name must not be null
 SELECT advisory.leased_slots(NULL, 'a'); --> ERROR:  namespace must not be null
+SELECT advisory.is_leased('slots', repeat('x', 1025));
+--> ERROR:  name of a lease is too long
+--> DETAIL:  It can have at most 1024 bytes.
+SELECT advisory.leased_slots(repeat('x', 1025), 'a');
+--> ERROR:  namespace of a lease is too long
+--> DETAIL:  It can have at most 1024 bytes.
+SELECT advisory.break_lease('slots', repeat('x', 1025));
+--> ERROR:  name of a lease is too long
+--> DETAIL:  It can have at most 1024 bytes.
 SELECT slot FROM advisory.lease_slot('slots', 'most', 16000, '366 days'); --> 1
 SELECT advisory.break_lease('slots', name, token) FROM advisory.leases WHERE namespace = 'slots';
 --> t
