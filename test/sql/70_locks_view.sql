@@ -24,6 +24,24 @@ SELECT kind, namespace, name, slot, key, key1, key2, mode, scope, granted FROM a
 --> lock|||||1|2|exclusive|session|t
 --> lock|||||2147483647|-2|shared|transaction|t
 COMMIT;
+-- A pair is not called like the key that has its halves.
+SELECT pg_advisory_lock(366010132, -104042980); -->
+SELECT namespace, name, key, key1, key2 FROM advisory.locks
+    WHERE pid = pg_backend_pid() AND key1 = 366010132 OR name = 'invoice:42' ORDER BY key;
+--> billing|invoice:42|1572001551135567388||
+--> |||366010132|-104042980
+SELECT pg_advisory_unlock_all(); -->
+
+-- A lock and two slots of one name.
+BEGIN;
+SELECT advisory.lock('both', 'x'), advisory.xact_acquire('both', 'x', 3),
+    advisory.acquire('both', 'x', 3); --> t|1|2
+SELECT kind, name, slot, scope, slots FROM advisory.locks
+    WHERE pid = pg_backend_pid() ORDER BY kind, slot;
+--> lock|x||session|
+--> semaphore|x|1|transaction|3
+--> semaphore|x|2|session|3
+COMMIT;
 SELECT pg_advisory_unlock_all(); -->
 
 ---- The holder
@@ -78,14 +96,14 @@ SELECT pg_advisory_xact_lock(42), pg_advisory_xact_lock(-4, 2); --> |
 PREPARE TRANSACTION 'regress_advisory_other';
 \c :regression
 -- Shown with its database, and no obstacle here.
-SELECT advisory.lock_key(42), advisory.lock_key(43); --> t|t
+SELECT advisory.lock_key(42, label => 'here'), advisory.lock_key(43); --> t|t
 SELECT database = current_database() AS here, nullif(database, current_database()) AS other,
-    pid IS NOT NULL AS session, key, key1, key2, gid FROM advisory.locks
+    pid IS NOT NULL AS session, key, key1, key2, gid, name FROM advisory.locks
     WHERE database IN (current_database(), 'regress_advisory_other') ORDER BY here, key, key1;
---> f|regress_advisory_other|f|42|||regress_advisory_other
---> f|regress_advisory_other|f||-4|2|regress_advisory_other
---> t||t|42|||
---> t||t|43|||
+--> f|regress_advisory_other|f|42|||regress_advisory_other|
+--> f|regress_advisory_other|f||-4|2|regress_advisory_other|
+--> t||t|42||||here
+--> t||t|43||||
 SELECT advisory.is_locked_key(42), (SELECT count(*) FROM advisory.holders_key(42)) AS holders,
     advisory.hold_count('ns', 'x'); --> t|1|0
 SELECT advisory.unlock_key(42), advisory.unlock_key(43), advisory.is_locked_key(42); --> t|t|f
@@ -122,6 +140,19 @@ SELECT count(*), count(DISTINCT name), count(DISTINCT key), count(held) FROM adv
     WHERE namespace = 'many'; --> 3000|3000|3000|3000
 SELECT count(*) FROM advisory.locks a JOIN advisory.locks b USING (key) WHERE a.namespace = 'many';
 --> 3000
+-- Each has its own name, also where the query itself uses the memory of a row.
+SELECT count(*) FROM advisory.locks WHERE namespace = 'many' AND lpad('', 3000, '#') <> name
+    AND key = advisory.key(namespace, name); --> 3000
 SELECT advisory.unlock_all('many'); --> 3000
+-- Whatever their number is, in one mode or in both.
+DO $$ BEGIN
+    FOR i IN 1..120 LOOP
+        PERFORM CASE i % 2 WHEN 1 THEN advisory.lock('any', i)
+            ELSE advisory.lock_shared('any', i - 1) END;
+        ASSERT (SELECT count(*) = i AND count(DISTINCT (key, mode)) = i FROM advisory.locks
+            WHERE namespace = 'any' AND key = advisory.key(namespace, name)), i;
+    END LOOP;
+END $$;
+SELECT advisory.unlock_all('any'); --> 120
 
 SELECT count(*) AS left_locked FROM advisory.locks WHERE database = current_database(); --> 0

@@ -228,6 +228,12 @@ $look->shows('SELECT collisions FROM advisory.directory', 0, 'and no collision')
         'and then named: a warning');
     is_deeply(names_of($holder, $look), [ [ 'names', 'behind a label' ] ], 'shows by its name');
     $look->run('SELECT pg_advisory_unlock_all()');
+    $holder->run(q(SELECT advisory.lock_shared_key(advisory.key('names', 'beside a label'),
+        label => 'first')));
+    $look->run(q(SELECT advisory.lock_shared('names', 'beside a label')));
+    is_deeply(names_of($look, $_), [ [ 'names', 'beside a label' ] ],
+        'also while it is held under the label') for $holder, $look;
+    $_->run('SELECT pg_advisory_unlock_all()') for $holder, $look;
 }
 
 # ---- Other databases, and those that are gone ----------------------------------------------------

@@ -114,6 +114,19 @@ $look->shows(q(SELECT acquired_at < (SELECT xact_start FROM pg_stat_activity WHE
     'the time of a lock is that of its first hold', $session->pid);
 $session->run('COMMIT');
 
+# Meanwhile, too, and under the label that was given for one of the two holds.
+for my $first ('lock_shared_key', 'xact_lock_shared_key') {
+    my $second = $first eq 'lock_shared_key' ? 'xact_lock_shared_key' : 'lock_shared_key';
+    $session->run('BEGIN', "SELECT advisory.$first(7)");
+    my $between = $look->value('SELECT clock_timestamp()');
+    $session->run("SELECT advisory.$second(7, label => 'own')");
+    $look->run(q(SELECT advisory.lock_shared_key(7, label => 'of another')));
+    $look->shows(q(SELECT scope, name, acquired_at < ? FROM advisory.locks WHERE pid = ?),
+        'session|own|1', "$first(), then $second() with a label", $between, $session->pid);
+    $session->run('ROLLBACK');
+    $_->run('SELECT pg_advisory_unlock_all()') for $look, $session;
+}
+
 # A hold that was taken twice, or in a savepoint, and in both modes.
 $session->run(q(SELECT advisory.lock('scopes', 'a') FROM generate_series(1, 2)), 'BEGIN',
     'SAVEPOINT s', q(SELECT advisory.xact_lock('scopes', 'a')),
