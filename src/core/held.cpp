@@ -293,7 +293,10 @@ find_twin(Hold *hold) noexcept
 	twin_count++;
 }
 
-/* A hold with a twin ends.  The lock is held on, since the first of the two was granted. */
+/*
+ * A hold with a twin ends.  The lock is held on, since the first of the two was granted, and under
+ * the label that was last given.
+ */
 static void
 leave_twin(Hold *hold) noexcept
 {
@@ -301,6 +304,7 @@ leave_twin(Hold *hold) noexcept
 
 	twin->twin = nullptr;
 	twin_count--;
+	publish_name(twin->place, twin->name->used());
 	if (hold->since >= twin->since)
 		return;
 	twin->since = hold->since;

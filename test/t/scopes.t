@@ -123,7 +123,9 @@ for my $first ('lock_shared_key', 'xact_lock_shared_key') {
     $look->run(q(SELECT advisory.lock_shared_key(7, label => 'of another')));
     $look->shows(q(SELECT scope, name, acquired_at < ? FROM advisory.locks WHERE pid = ?),
         'session|own|1', "$first(), then $second() with a label", $between, $session->pid);
-    $session->run('ROLLBACK');
+    $session->run('COMMIT');
+    $look->shows('SELECT scope, name FROM advisory.locks WHERE pid = ?', 'session|own',
+        'and after the transaction', $session->pid);
     $_->run('SELECT pg_advisory_unlock_all()') for $look, $session;
 }
 
