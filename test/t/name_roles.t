@@ -177,6 +177,20 @@ SQL
         \@many, 'each of many roles is shown its own name only');
 }
 
+{
+    # A name remembers four roles that gave it. The session that waits under it says its own.
+    my $key = key("$SECRET-6");
+    $admin->run(map { ("SET ROLE $role{pool}_$_", "SELECT advisory.lock('$SECRET', '$SECRET-6')",
+        "SELECT advisory.unlock('$SECRET', '$SECRET-6')", 'RESET ROLE') } 1 .. 4);
+    $admin->run("SELECT pg_advisory_lock($key)");
+    my $waiter = as('pool');
+    waits($admin, $waiter, "SELECT advisory.lock('$SECRET', '$SECRET-6')");
+    as('pool')->shows('SELECT name FROM advisory.locks WHERE pid = ?', "$SECRET-6",
+        'the fifth role that gives a name sees it while it waits', $waiter->pid);
+    $admin->run("SELECT pg_advisory_unlock($key)");
+    $waiter->finish;
+}
+
 # ---- A label counts only while its giver holds or awaits the lock --------------------------------
 
 my ($holder, $b) = (as('a'), as('b'));
