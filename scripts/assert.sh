@@ -56,13 +56,14 @@ build() {
     } >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "PostgreSQL could not be built"; }
 }
 
-# The extensions of the packaged server, such as pgTAP. Those in C work with a server with
-# assertions, too.
-borrow_extensions() {
+# The extensions of the packaged server, such as pgTAP: those in C work with a server with
+# assertions, too. And its psql, which has readline: the pages are typed into that.
+borrow() {
     local packaged=$1 built=$2 dir
     for dir in --sharedir --pkglibdir; do
         cp -rs --no-clobber "$("$packaged" "$dir")/." "$("$built" "$dir")/"
     done
+    ln -sf "$("$packaged" --bindir)/psql" "$("$built" --bindir)/psql"
 }
 
 main() {
@@ -86,7 +87,7 @@ main() {
         touch "$CACHE/$major/complete"
         rm -rf "$work"
     fi
-    borrow_extensions "$packaged" "$built"
+    borrow "$packaged" "$built"
     exec 9>&-
     # Everything takes longer on that server.
     PG_CONFIG=$built TEST_TIMEOUT=${TEST_TIMEOUT:-900} exec bash "$REPOSITORY/scripts/test.sh"
