@@ -226,12 +226,12 @@ BEGIN
     END IF;
 END $$;
 
--- The error if this cannot be the name of a lease or of a claim, which is kept in a table.
+-- The error if this is too long for the name of a lease or of a claim, which is kept in a table.
+-- advisory.key() has checked the rest.
 CREATE OR REPLACE FUNCTION advisory._check_kept(namespace text, name text, of_what text)
     RETURNS void
     LANGUAGE plpgsql PARALLEL SAFE AS $$
 BEGIN
-    PERFORM advisory.key(namespace, name);
     PERFORM _check(namespace, 'namespace of a ' || of_what, 1024);
     PERFORM _check(name, 'name of a ' || of_what, 1024);
 END $$;
@@ -1632,6 +1632,7 @@ DECLARE
     now timestamptz := clock_timestamp();
     length numeric := _microseconds(every);
 BEGIN
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
     PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(every::text, every_is);
     PERFORM _check_every(every, every_is);
@@ -2424,6 +2425,7 @@ CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
     RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
     PERFORM _check_kept(namespace, name, 'lease');
     IF token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';

@@ -36,12 +36,12 @@ BEGIN
     END IF;
 END $$;
 
--- The error if this cannot be the name of a lease or of a claim, which is kept in a table.
+-- The error if this is too long for the name of a lease or of a claim, which is kept in a table.
+-- advisory.key() has checked the rest.
 CREATE OR REPLACE FUNCTION advisory._check_kept(namespace text, name text, of_what text)
     RETURNS void
     LANGUAGE plpgsql PARALLEL SAFE AS $$
 BEGIN
-    PERFORM advisory.key(namespace, name);
     PERFORM _check(namespace, 'namespace of a ' || of_what, 1024);
     PERFORM _check(name, 'name of a ' || of_what, 1024);
 END $$;

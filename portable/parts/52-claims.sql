@@ -112,6 +112,7 @@ DECLARE
     now timestamptz := clock_timestamp();
     length numeric := _microseconds(every);
 BEGIN
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
     PERFORM _check_kept(namespace, name, 'claim');
     PERFORM _check(every::text, every_is);
     PERFORM _check_every(every, every_is);

@@ -649,6 +649,7 @@ CREATE OR REPLACE FUNCTION advisory.break_lease(namespace text, name text,
     RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 BEGIN
+    PERFORM advisory.key(namespace, name);    -- Checks the name.
     PERFORM _check_kept(namespace, name, 'lease');
     IF token <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'token must be greater than zero';
