@@ -254,19 +254,23 @@ pin_entry(int number) noexcept
 	return reference_to(number);
 }
 
+/*
+ * The pin comes first, and its generation is looked at in what was there before.  To read the state
+ * first would bring the entry from another processor twice: once to read it, once to change it.  A
+ * pin of another name, for a moment, only keeps that from being evicted just then.
+ */
 bool
 name_pin(const NameReference &reference) noexcept
 {
 	NameEntry  *entry = entry_of(reference.number);
-	uint64		state = pg_atomic_read_u64(&entry->state);
 
 	if (!is_within_share())
 		return false;
-	do
+	if (pg_atomic_fetch_add_u64(&entry->state, 1) >> GENERATION_SHIFT != reference.generation)
 	{
-		if (state >> GENERATION_SHIFT != reference.generation)
-			return false;
-	} while (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + 1));
+		pg_atomic_fetch_sub_u64(&entry->state, 1);
+		return false;
+	}
 	count_pin(1);
 	if (!entry->is_used)
 		entry->is_used = true;

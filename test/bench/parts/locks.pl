@@ -57,8 +57,8 @@ my %STATEMENTS = (
         q{SELECT pg_advisory_lock(hashtextextended('bench' || :id, 0));} . "\n"
         . q{SELECT pg_advisory_unlock(hashtextextended('bench' || :id, 0))} ],
 );
-# With as many sessions as processors the names of 1,000 locks, which each session has used, go from
-# one processor's cache to the other one's: that is half of what a lock by name costs there.
+# With as many sessions as processors half of what a lock by name costs is the wait for its entries
+# in memory: 1,000 names do not stay in the cache. With 20 names that is not to be seen.
 for my $clients (QUICK ? (2) : (1, 2, 4, 8)) {
     for my $protocol (QUICK ? 'prepared' : qw(prepared simple)) {
         for my $work (sort keys %STATEMENTS) {
