@@ -214,6 +214,14 @@ lease_tag(Oid database, Key key, int slot) noexcept
 					? OBJSUBID_LEASE : OBJSUBID_LEASE_SLOT_BASE + slot);
 }
 
+/* Do both tags belong to the same key of one database, whatever they are of it? */
+inline bool
+is_same_key(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
+		a.locktag_field3 == b.locktag_field3;
+}
+
 /* The queue of a lease, or of the lease slots of this name. */
 inline LOCKTAG
 lease_queue_tag(Oid database, Key key, bool of_slots) noexcept
@@ -281,8 +289,7 @@ is_of_lease_queue(const LOCKTAG &tag) noexcept
 inline bool
 is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
 {
-	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
-		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
+	return is_same_key(a, b) && is_of_semaphore(a) && is_of_semaphore(b);
 }
 
 /* What tags are sorted by: the database, then the key, then the objsubid. */

@@ -305,7 +305,7 @@ wait_for_lease(Attempt *attempt)
 	};
 
 	check_not_own(lease);
-	publish_wait(queue, 0, 0, attempt->name->used());
+	publish_wait(queue, lease->wanted.slots, 0, attempt->name->used());
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{

@@ -252,6 +252,21 @@ lease_rows_read_now(Key key, bool of_slots)
 	return leases;
 }
 
+HeldSlots
+lease_slots_held(Key key, int slots)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	LeaseRows	leases = lease_rows_read_now(key, true);
+	HeldSlots	held = {leases.rows != nullptr};
+
+	for (const LeaseRow &row : leases)
+	{
+		if (now < row.ends_at && row.slot <= slots)
+			held.slots = bms_add_member(held.slots, row.slot);
+	}
+	return held;
+}
+
 LeaseRows
 lease_rows_read_all()
 {

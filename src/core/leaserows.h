@@ -117,6 +117,15 @@ LeaseRows	lease_rows_read_neighbours(Key key, int slot);
 /* How many of the slots of this key are held; without of_slots, 1 if its lease is. */
 int			lease_count_held(Key key, bool of_slots);
 
+/* Which of so many slots of a key are held. */
+struct HeldSlots
+{
+	bool		is_known;		/* they could be read without waiting */
+	Bitmapset  *slots;
+};
+
+HeldSlots	lease_slots_held(Key key, int slots);
+
 /*
  * The lease with this key, or with of_slots its slots, the one that expires first at first.  rows
  * is null if they cannot be read without waiting, or if the server's lock table is too full.

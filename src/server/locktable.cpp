@@ -373,7 +373,8 @@ read_all_locks(bool only_queues)
 				LOCK	   *lock = proclock->tag.myLock;
 
 				if (!is_advisory(lock->tag) ||
-					(only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
+					(only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag) &&
+					 !is_of_lease_slot(lock->tag)))
 					continue;
 				collect_granted(collector, proclock);
 				/* Collect the queue only once, with its first waiter. */

@@ -72,6 +72,11 @@ struct LockEntry
 	{
 		return !granted || waits_for_lease;
 	}
+	/* Does it wait for a lease slot, as the first in their queue? */
+	bool		waits_for_lease_slot() const noexcept
+	{
+		return waits_for_lease && is_of_lease_slot_queue(tag);
+	}
 };
 
 /*
@@ -122,7 +127,8 @@ struct LockEntries
 
 /*
  * Every advisory lock and waiter on the server, session by session within a partition.
- * only_queues: only those of semaphores (slots and queues) and of the queues of leases.
+ * only_queues: only those of semaphores and lease slots with their queues, and of the queues of
+ * leases.
  */
 LockEntries read_all_locks(bool only_queues = false);
 

@@ -26,6 +26,10 @@ conflicts_with(const LockEntry &other, const LockEntry &waiter)
 
 	if ((mode & conflicts) == 0)
 		return false;
+	/* No session waits in the lock manager for a lease slot that it wants to take. */
+	if (waiter.waits_for_lease_slot() ? !(other.granted && is_of_lease_slot(other.tag))
+		: !is_of_semaphore(waiter.tag) && !same_tag(other.tag, waiter.tag))
+		return false;
 	/* A session that waits for the only slot in the lock manager came before the queue. */
 	if (other.is_head)
 		return same_tag(other.tag, waiter.tag) &&
@@ -33,15 +37,15 @@ conflicts_with(const LockEntry &other, const LockEntry &waiter)
 	if (!other.granted)
 		return held == 0;
 	/* A slot that is beyond the number of slots that the waiter gave does not help it. */
-	if (waiter.slots > 0 && is_of_semaphore(other.tag) && decode_tag(other.tag).slot > waiter.slots)
+	if (waiter.slots > 0 && decode_tag(other.tag).slot > waiter.slots)
 		return false;
 	return (held & (mode - 1)) == 0;
 }
 
-/* A lock that has waiters.  A semaphore's slots and its queue count as one lock. */
+/* A lock that has waiters.  Slots and their queue count as one lock. */
 struct AwaitedLock
 {
-	LOCKTAG		tag;			/* hash key; of a semaphore its queue */
+	LOCKTAG		tag;			/* hash key; of slots their queue */
 	/* Of int: the entries that hold it, or that are in the semaphore's queue. */
 	List	   *others;
 };
@@ -53,6 +57,8 @@ find_awaited(HTAB *awaited, const LockEntry &entry, HASHACTION action)
 
 	if (is_of_semaphore(tag))
 		tag = queue_tag(tag.locktag_field1, decode_tag(tag).key);
+	else if (is_of_lease_slot(tag))
+		tag = lease_queue_tag(tag.locktag_field1, decode_tag(tag).key, true);
 	return static_cast<AwaitedLock *>(hash_search(awaited, &tag, action, nullptr));
 }
 
@@ -64,7 +70,7 @@ find_awaited_locks(const LockEntries &found)
 
 	for (int i = 0; i < found.count; i++)
 	{
-		if (!found.entries[i].granted)
+		if (!found.entries[i].granted || found.entries[i].waits_for_lease_slot())
 			find_awaited(awaited, found.entries[i], HASH_ENTER)->others = NIL;
 	}
 	for (int i = found.count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
@@ -109,16 +115,19 @@ find_all_blockers(LockEntries *found)
 			found->blockers = lappend_int(found->blockers, other.leader_pid);
 		};
 
-		if (waiter->granted)
+		if (waiter->granted && !waiter->waits_for_lease_slot())
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		waiter->first_blocker = list_length(found->blockers);
 		foreach(cell, find_awaited(awaited, *waiter, HASH_FIND)->others)
 			add_if_in_the_way(found->entries[lfirst_int(cell)]);
-		if (!waiter->is_head && (queue == nullptr || !same_tag(queue->tag, waiter->tag)))
-			queue = waiter;
-		for (const LockEntry *ahead = queue; !waiter->is_head && ahead < waiter; ahead++)
-			add_if_in_the_way(*ahead);
+		if (!waiter->granted && !waiter->is_head)
+		{
+			if (queue == nullptr || !same_tag(queue->tag, waiter->tag))
+				queue = waiter;
+			for (const LockEntry *ahead = queue; ahead < waiter; ahead++)
+				add_if_in_the_way(*ahead);
+		}
 		waiter->blocker_count = list_length(found->blockers) - waiter->first_blocker;
 	}
 	pfree(blocked);

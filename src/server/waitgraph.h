@@ -9,6 +9,9 @@
  * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that
  * it could use.  The sessions ahead of it in the queue wait for the same holders, so the graph does
  * not contain waits for them.
+ *
+ * The first in the queue of lease slots waits for the transactions that have locked one of them, as
+ * far as the lock manager knows.  It also waits for the end of leases, which no session holds.
  */
 #pragma once
 
@@ -36,7 +39,7 @@ void		find_all_blockers(LockEntries *found);
 /*
  * Call visit(entry) for the entries that hold what a waiter, one of them, waits for, and conflict
  * with it, also those of its own lock group, until it returns false.  The entries are in the order
- * of read_all_waits(); a semaphore's slots come after its queue.  A session can hold many slots.
+ * of read_all_waits(); slots come after their queue.  A session can hold many slots.
  */
 template <typename Visit>
 void
@@ -44,15 +47,16 @@ visit_holders(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 {
 	const LockEntry *end = entries.entries + entries.count;
 	const LockEntry *holder = &waiter;
+	bool		has_slots = waiter.is_head || waiter.waits_for_lease_slot();
 
-	if (!waiter.is_head)
+	if (!has_slots)
 	{
 		while (holder > entries.entries && same_tag(holder[-1].tag, waiter.tag))
 			holder--;
 		end = &waiter;
 	}
-	for (; holder < end && (waiter.is_head
-							? is_same_semaphore(holder->tag, waiter.tag) : holder->granted);
+	for (; holder < end && (waiter.is_head ? is_same_semaphore(holder->tag, waiter.tag) :
+							has_slots ? is_same_key(holder->tag, waiter.tag) : holder->granted);
 		 holder++)
 	{
 		if (holder->granted && conflicts_with(*holder, waiter) && !visit(*holder))

@@ -172,16 +172,20 @@ awaited_lease(const LockEntry &lock)
 {
 	AwaitedLease awaited = {};
 	TimestampTz now = GetCurrentTimestamp();
+	LeaseRows	rows;
 
 	if (!lock.waits_for_lease || lock.tag.locktag_field1 != MyDatabaseId)
 		return awaited;
-	for (const LeaseRow &row : lease_rows_read_now(decode_tag(lock.tag).key,
-												   is_of_lease_slot_queue(lock.tag)))
+	rows = lease_rows_read_now(decode_tag(lock.tag).key, is_of_lease_slot_queue(lock.tag));
+	awaited.slots = rows.rows != nullptr ? lock.slots : 0;
+	for (const LeaseRow &row : rows)
 	{
 		bool		is_held = now < row.ends_at;
 
+		/* Whoever gave another number may have a slot beyond those of this waiter. */
+		if (row.slot > lock.slots)
+			continue;
 		awaited.held += is_held;
-		awaited.slots = Max(awaited.slots, row.slots);
 		if (awaited.row == nullptr && (is_held || row.slot == NO_SLOT))
 			awaited.row = &row;
 	}

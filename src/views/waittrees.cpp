@@ -67,6 +67,13 @@ WaitTrees::find_waits()
 	list_sort(waiting, compare_waiting);
 }
 
+/* Any free slot ends such a wait. */
+static bool
+waits_for_slot(const LockEntry &wait) noexcept
+{
+	return wait.is_head || wait.waits_for_lease_slot();
+}
+
 /*
  * Does a session wait for another one, directly or through others, as far as blockers are chosen?
  */
@@ -79,9 +86,21 @@ waits_for(const Session *session, const Session *other) noexcept
 	return session == other;
 }
 
-/* Request.holders of this waiter. */
+/*
+ * Does this session, which has locked a lease slot, keep the waiter from taking one?  Who does not
+ * take or end it renews it, or relies on it: if it is held, the lease is in the way.
+ */
+static bool
+keeps_slot(const LockEntry &holder, const LockEntry &waiter, const HeldSlots &leased)
+{
+	return holder.leader_number != waiter.leader_number &&
+		(holder.lockmode == ExclusiveLock ||
+		 (leased.is_known && !bms_is_member(decode_tag(holder.tag).slot, leased.slots)));
+}
+
+/* Request.holders of this waiter.  leased: which slots are held, if it waits for a lease slot. */
 List *
-WaitTrees::find_holders(const LockEntry &waiter)
+WaitTrees::find_holders(const LockEntry &waiter, const HeldSlots &leased)
 {
 	/* A holder, and since when it has the slot. */
 	using Holder = std::pair<TimestampTz, const LockEntry *>;
@@ -91,6 +110,9 @@ WaitTrees::find_holders(const LockEntry &waiter)
 	List	   *holders = NIL;
 
 	visit_holders(entries, waiter, [&](const LockEntry &holder) {
+		if (waiter.waits_for_lease_slot() && !keeps_slot(holder, waiter, leased))
+			return true;
+
 		TimestampTz acquired_at = waiter.is_head ? holds.find(holder).hold.acquired_at : 0;
 
 		found[count++] = {acquired_at != 0 ? acquired_at : DT_NOEND, &holder};
@@ -115,15 +137,20 @@ WaitTrees::find_holders(const LockEntry &waiter)
 void
 WaitTrees::find_request(Session *session)
 {
-	decltype(Request::key) key = {session->lock->tag, session->lock->lockmode,
-		session->lock->slots};
+	const LockEntry &wait = *session->lock;
+	decltype(Request::key) key = {wait.tag, wait.lockmode, wait.slots, wait.waits_for_lease};
+	HeldSlots	leased = {};
 	bool		is_known;
 
 	session->request = static_cast<Request *>(
 		hash_search(requests, &key, HASH_ENTER, &is_known));
 	if (!is_known)
 	{
-		session->request->holders = find_holders(*session->lock);
+		if (wait.waits_for_lease_slot() && wait.tag.locktag_field1 == MyDatabaseId)
+			leased = lease_slots_held(decode_tag(wait.tag).key, wait.slots);
+		session->request->holders = find_holders(wait, leased);
+		session->request->is_leased = wait.waits_for_lease &&
+			(!leased.is_known || leased.slots != nullptr);
 		session->request->counted = nullptr;
 	}
 }
@@ -140,8 +167,8 @@ WaitTrees::count_holders(const Session &waiter) const noexcept
 }
 
 /*
- * The first holder; for a slot rather one that does not wait for this session.  Or else the nearest
- * waiter ahead.
+ * The first holder; for a slot rather one that does not wait for this session, and for a lease slot
+ * no other.  Or else the nearest waiter ahead.
  */
 void
 WaitTrees::choose_blocker(Session *session)
@@ -151,10 +178,11 @@ WaitTrees::choose_blocker(Session *session)
 	foreach(cell, session->request->holders)
 	{
 		const auto *holder = static_cast<LockEntry *>(lfirst(cell));
-		bool		is_better = !session->lock->is_head ||
+		bool		is_better = !waits_for_slot(*session->lock) ||
 			!waits_for(session_of(*holder), session);
 
-		if (session_of(*holder) != session && (session->blocker == nullptr || is_better))
+		if (session_of(*holder) != session &&
+			(is_better || (session->blocker == nullptr && !session->lock->waits_for_lease)))
 			session->blocker = holder;
 		if (session->blocker != nullptr && is_better)
 			break;
@@ -234,8 +262,9 @@ WaitTrees::count_for_roots(Session *session, const Session *waiter)
 	ListCell   *cell;
 
 	check_stack_depth();
-	if (session->lock->waits_for_lease)
-		return count(session, *session->lock);
+	if (session->lock->waits_for_lease &&
+		(session->request->is_leased || session->above == nullptr))
+		count(session, *session->lock);
 	foreach(cell, session->request->holders)
 	{
 		const auto *holder = static_cast<LockEntry *>(lfirst(cell));
@@ -286,10 +315,10 @@ WaitTrees::WaitTrees()
 {
 	find_waits();
 	/* First for the waits for locks, because the choice for a slot depends on them. */
-	for (bool is_head : {false, true})
+	for (bool for_slot : {false, true})
 	{
 		each_session(waiting, [&](Session *session) {
-			if (session->lock->granted || session->lock->is_head != is_head)
+			if (waits_for_slot(*session->lock) != for_slot)
 				return;
 			find_request(session);
 			choose_blocker(session);

@@ -13,6 +13,8 @@
  *								But because any slot ends the wait, a holder that itself waits for
  *								the waiter only counts if all holders do.
  *		it waits for a lock		the holder that came first
+ *		... for a lease slot	a transaction that has locked one, and that does not wait for it;
+ *								without one it is a root, because it waits for a lease
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
  * The trees follow waits for locks of every type, because the holder of an advisory lock may itself
@@ -25,6 +27,7 @@
  */
 #pragma once
 
+#include "core/leaserows.h"
 #include "shmem/sessiontable.h"
 
 namespace advisory
@@ -40,12 +43,15 @@ struct Request
 		LOCKTAG		tag;
 		LOCKMODE	lockmode;
 		int			slots;
+		int			for_lease;		/* 1 for the first in the queue of a lease */
 	}			key;			/* hash key */
 	/*
 	 * (const LockEntry *) who holds it and is in the way, each session once.  For a semaphore the
-	 * slot that the session has had longest, as far as that is known, and the longest first.
+	 * slot that the session has had longest, as far as that is known, and the longest first.  For
+	 * lease slots the transactions that take or end one, or rely on one that has expired.
 	 */
 	List	   *holders;
+	bool		is_leased;		/* a lease is in the way, which no session holds */
 	const Session *counted;		/* the waiter for which the holders were visited last */
 };
 
@@ -108,7 +114,7 @@ private:
 		return &sessions[entry.leader_number];
 	}
 	void		find_waits();
-	List	   *find_holders(const LockEntry &waiter);
+	List	   *find_holders(const LockEntry &waiter, const HeldSlots &leased);
 	void		find_request(Session *session);
 	void		choose_blocker(Session *session);
 	bool		concerns_advisory_locks(const Session *session) const;

@@ -25,6 +25,33 @@ slots_and_roles(session(role => 'stranger'));
 $look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0, 'no lock is left');
 $look->run('DELETE FROM advisory._leases');
 
+# A transaction has locked slot 2 of two, and somebody owns slot 1: the views show the waiter below
+# the transaction.
+sub shown_in_the_way ($locker, $waiter) {
+    my ($pid, $behind) = map { $_->pid } $locker, $waiter;
+    waits_for_lease($waiter, q(SELECT slot FROM advisory.lease_slot('l', 'locked', 2, '1 h')));
+    is_deeply($look->rows('SELECT pid, who, lock, waiters, remedy FROM advisory.blockers
+            WHERE pid IS NOT NULL'),
+        [ [ $pid, 'lessee@relying', 'slot 2 of lease l/locked', 1,
+            "SELECT advisory.terminate_holder('l', 'locked', $pid, kind => 'lease');" ] ],
+        'blockers has the transaction that has locked a slot');
+    is_deeply([ $look->column('SELECT lock FROM advisory.blockers WHERE pid IS NULL') ],
+        [ 'slot 1 of lease l/locked' ], '... beside the lease of the other one');
+    is_deeply([ map { s/ \d+ s\b//gr } $look->column('SELECT * FROM advisory.wait_tree()') ],
+        [ "$pid lessee\@relying holds slot 2 of lease l/locked exclusive, idle in transaction",
+            "  $behind lessee\@taker waits for a slot of lease l/locked exclusive, 1 of 2 taken" ],
+        'wait_tree() has the waiter below it');
+    $look->shows("SELECT waits_for_pid FROM advisory.waits WHERE pid = $behind", $pid,
+        'so has waits');
+    $look->shows("SELECT blocked_by::text FROM advisory.locks WHERE pid = $behind", "{$pid}",
+        'blocked_by of locks has it');
+    $look->shows("SELECT pid, slot, mode, waiting IS NOT NULL, blocked_by FROM advisory.activity
+        WHERE pid IN ($pid, $behind) ORDER BY slot NULLS FIRST",
+        [ "$behind|NULL|lease|1|$pid", "$pid|2|lease|0|NULL" ],
+        'activity has the lock that is in the way');
+    return;
+}
+
 # ---- What else only the extension says -----------------------------------------------------------
 
 {
@@ -77,11 +104,28 @@ $look->run('DELETE FROM advisory._leases');
         '... the error says which one');
     like($error->{hint}, qr/terminate_holder\('l', 'locked', $pid, kind => 'lease'\)/,
         '... and how to end it');
+    waits_for_lease($taker, q(SELECT slot FROM advisory.lease_slot('l', 'locked', 2, '1 h')));
+    is_deeply($look->rows('SELECT pid, lock FROM advisory.blockers ORDER BY pid'),
+        [ [ $pid, 'slot 2 of lease l/locked' ], [ undef, 'slot 1 of lease l/locked' ] ],
+        'so has blockers');
+    leave($look, $taker);
+    $taker = $lessee->('taker');
     $relying->run('COMMIT', 'BEGIN', q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h')));
     like($taker->fails(q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h', '0')), '55P03',
         'one that a transaction takes')->{detail}, qr/ has locked slot 2 in exclusive mode/,
         '... the same');
+    shown_in_the_way($relying, $taker);
+    $relying->run('COMMIT');
+    is_deeply($look->rows('SELECT pid, lock FROM advisory.blockers'),
+        [ [ undef, 'slot 1 of lease l/locked' ] ], 'when it is taken, only leases are in the way');
+    $relying->run('BEGIN',
+        q(SELECT advisory.renew_lease('l', 'locked', token) FROM advisory.leases WHERE slot = 2));
+    is_deeply($look->rows('SELECT pid FROM advisory.blockers'), [ [undef] ],
+        '... not the owner who renews one');
     $relying->run('ROLLBACK');
+    leave($look, $taker);
+    $taker = $lessee->('taker');
+    $look->run('DELETE FROM advisory._leases WHERE slot = 2');
     # Who gives a smaller number keeps those behind it from slots beyond its own.
     waits_for_lease($relying, q(SELECT slot FROM advisory.lease_slot('l', 'locked', 1, '1 h')));
     $error = $taker->fails(q(SELECT advisory.lease_slot('l', 'locked', 2, '1 h', '0')), '55P03',
@@ -91,6 +135,57 @@ $look->run('DELETE FROM advisory._leases');
         '... the error says who');
     unlike($error->{hint}, qr/terminate/, '... but not to end it');
     leave($look, $relying);
+    $look->run('DELETE FROM advisory._leases');
+}
+
+{
+    # What is in the way, and what is not.
+    my ($owner, $locker, $waiter, $ender) = map { $lessee->($_) } qw(owner locker waiter ender);
+    my $blockers = sub { $look->rows('SELECT pid, lock FROM advisory.blockers ORDER BY pid') };
+    my $take = sub ($slots) { "SELECT slot FROM advisory.lease_slot('l', 'way', $slots, '1 h')" };
+    my $token = (lease_slot($owner, 'way', 1))[1];
+
+    # Slots beyond the number that the waiter gave.
+    $locker->run('BEGIN', $take->(2));
+    waits_for_lease($waiter, $take->(1));
+    is_deeply($blockers->(), [ [ undef, 'slot 1 of lease l/way' ] ],
+        'a slot beyond those of the waiter is not in its way');
+    $look->shows('SELECT blocked_by::text FROM advisory.locks WHERE pid = ' . $waiter->pid, '{}',
+        '... nor its transaction');
+    $locker->run('ROLLBACK');
+
+    # The owner's own transaction.
+    $owner->run('BEGIN', "SELECT advisory.renew_lease('l', 'way', $token)");
+    is_deeply($blockers->(), [ [ undef, 'slot 1 of lease l/way' ] ],
+        'an owner who renews a lease is not in the way, but the lease');
+    waits_for_lease($ender, "SELECT advisory.end_lease('l', 'way', $token)");
+    $look->shows('SELECT blocked_by::text FROM advisory.locks WHERE NOT granted AND pid = '
+        . $ender->pid, '{' . $owner->pid . '}', 'who ends it waits for the owner alone');
+    $owner->run('COMMIT');
+    $ender->returns(1, 'the lease is ended');
+    $waiter->returns(1, '... and taken');
+    $look->run('DELETE FROM advisory._leases');
+
+    # A cycle: nothing ends it but a timeout, so the lease is shown as it is without one.
+    $locker->run('BEGIN', $take->(1));
+    $waiter->run(q(SELECT advisory.lock('l', 'other')));
+    waits_for_lease($waiter, $take->(1));
+    waits($look, $locker, q(SELECT advisory.lock('l', 'other')));
+    is_deeply($blockers->(), [ [ undef, 'a slot of lease l/way' ] ],
+        'in a cycle the lease is in the way');
+    leave($look, $locker);
+    $waiter->returns(1, 'the slot of a session that has ended is free');
+    $waiter->run(q(SELECT advisory.unlock('l', 'other')));
+    $look->run('DELETE FROM advisory._leases');
+
+    # A transaction that waits for another slot of its own name.
+    $locker = $lessee->('locker');
+    lease_slot($owner, 'way', 2);
+    $locker->run('BEGIN', $take->(2));
+    waits_for_lease($locker, $take->(2));
+    is_deeply($blockers->(), [ [ undef, 'slot 1 of lease l/way' ] ],
+        'a session is not in its own way');
+    leave($look, $locker);
     $look->run('DELETE FROM advisory._leases');
 }
 
@@ -114,6 +209,14 @@ $look->run('DELETE FROM advisory._leases');
     $taker->run('ROLLBACK TO s');
     $waiter->returns(1, 'a waiter notices a rollback to a savepoint');
     $taker->run('ROLLBACK');
+    $look->run('DELETE FROM advisory._leases');
+    $taker->run('BEGIN', $wait, q(PREPARE TRANSACTION 'taken'));
+    waits_for_lease($waiter, $wait);
+    is_deeply($look->rows('SELECT pid, who, lock, waiters, remedy FROM advisory.blockers'),
+        [ [ undef, 'lessee (prepared taken)', 'slot 1 of lease l/savepoint', 1,
+            q(ROLLBACK PREPARED 'taken';) ] ], 'blockers has a prepared transaction');
+    $look->run(q(ROLLBACK PREPARED 'taken'));
+    $waiter->returns(1, '... and what ends it lets the waiter go on');
     $look->run('DELETE FROM advisory._leases');
 }
 
