@@ -292,6 +292,20 @@ is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
 	return is_same_key(a, b) && is_of_semaphore(a) && is_of_semaphore(b);
 }
 
+/* The queue of a semaphore, of a lease, or of lease slots stands for all of it. */
+inline LOCKTAG
+whole_lock(const LOCKTAG &tag) noexcept
+{
+	LOCKTAG		whole = tag;
+
+	if (is_of_semaphore(tag))
+		whole.locktag_field4 = OBJSUBID_QUEUE;
+	else if (is_of_lease(tag))
+		whole.locktag_field4 = is_of_lease_slot(tag)
+			? OBJSUBID_LEASE_SLOT_QUEUE : OBJSUBID_LEASE_QUEUE;
+	return whole;
+}
+
 /* What tags are sorted by: the database, then the key, then the objsubid. */
 inline std::tuple<Oid, int64, uint16>
 order_of(const LOCKTAG &tag) noexcept

@@ -252,12 +252,12 @@ lease_rows_read_now(Key key, bool of_slots)
 	return leases;
 }
 
-HeldSlots
+LeasedSlots
 lease_slots_held(Key key, int slots)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	LeaseRows	leases = lease_rows_read_now(key, true);
-	HeldSlots	held = {leases.rows != nullptr};
+	LeasedSlots held = {leases.rows != nullptr};
 
 	for (const LeaseRow &row : leases)
 	{

@@ -118,13 +118,13 @@ LeaseRows	lease_rows_read_neighbours(Key key, int slot);
 int			lease_count_held(Key key, bool of_slots);
 
 /* Which of so many slots of a key are held. */
-struct HeldSlots
+struct LeasedSlots
 {
 	bool		is_known;		/* they could be read without waiting */
 	Bitmapset  *slots;
 };
 
-HeldSlots	lease_slots_held(Key key, int slots);
+LeasedSlots lease_slots_held(Key key, int slots);
 
 /*
  * The lease with this key, or with of_slots its slots, the one that expires first at first.  rows

@@ -77,6 +77,11 @@ struct LockEntry
 	{
 		return waits_for_lease && is_of_lease_slot_queue(tag);
 	}
+	/* Does it wait for any slot of a semaphore, or of a lease, that becomes free? */
+	bool		waits_for_slot() const noexcept
+	{
+		return is_head || waits_for_lease_slot();
+	}
 };
 
 /*

@@ -42,10 +42,10 @@ conflicts_with(const LockEntry &other, const LockEntry &waiter)
 	return (held & (mode - 1)) == 0;
 }
 
-/* A lock that has waiters.  Slots and their queue count as one lock. */
+/* A lock that has waiters.  A semaphore, a lease, and lease slots with their queue are one. */
 struct AwaitedLock
 {
-	LOCKTAG		tag;			/* hash key; of slots their queue */
+	LOCKTAG		tag;			/* hash key: see whole_lock() */
 	/* Of int: the entries that hold it, or that are in the semaphore's queue. */
 	List	   *others;
 };
@@ -53,12 +53,8 @@ struct AwaitedLock
 static AwaitedLock *
 find_awaited(HTAB *awaited, const LockEntry &entry, HASHACTION action)
 {
-	LOCKTAG		tag = entry.tag;
+	LOCKTAG		tag = whole_lock(entry.tag);
 
-	if (is_of_semaphore(tag))
-		tag = queue_tag(tag.locktag_field1, decode_tag(tag).key);
-	else if (is_of_lease_slot(tag))
-		tag = lease_queue_tag(tag.locktag_field1, decode_tag(tag).key, true);
 	return static_cast<AwaitedLock *>(hash_search(awaited, &tag, action, nullptr));
 }
 
@@ -70,7 +66,7 @@ find_awaited_locks(const LockEntries &found)
 
 	for (int i = 0; i < found.count; i++)
 	{
-		if (!found.entries[i].granted || found.entries[i].waits_for_lease_slot())
+		if (found.entries[i].is_waiting())
 			find_awaited(awaited, found.entries[i], HASH_ENTER)->others = NIL;
 	}
 	for (int i = found.count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
@@ -115,7 +111,7 @@ find_all_blockers(LockEntries *found)
 			found->blockers = lappend_int(found->blockers, other.leader_pid);
 		};
 
-		if (waiter->granted && !waiter->waits_for_lease_slot())
+		if (!waiter->is_waiting())
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		waiter->first_blocker = list_length(found->blockers);

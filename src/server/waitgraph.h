@@ -47,16 +47,16 @@ visit_holders(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 {
 	const LockEntry *end = entries.entries + entries.count;
 	const LockEntry *holder = &waiter;
-	bool		has_slots = waiter.is_head || waiter.waits_for_lease_slot();
 
-	if (!has_slots)
+	if (!waiter.waits_for_slot())
 	{
 		while (holder > entries.entries && same_tag(holder[-1].tag, waiter.tag))
 			holder--;
 		end = &waiter;
 	}
 	for (; holder < end && (waiter.is_head ? is_same_semaphore(holder->tag, waiter.tag) :
-							has_slots ? is_same_key(holder->tag, waiter.tag) : holder->granted);
+							waiter.waits_for_slot() ? is_same_key(holder->tag, waiter.tag) :
+							holder->granted);
 		 holder++)
 	{
 		if (holder->granted && conflicts_with(*holder, waiter) && !visit(*holder))

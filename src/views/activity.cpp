@@ -168,20 +168,6 @@ compare_lines(const ListCell *a, const ListCell *b)
 	return rest(line_a) < rest(line_b) ? -1 : 1;
 }
 
-/* The queue of a semaphore, of a lease, or of lease slots stands for all of it. */
-static LOCKTAG
-whole_lock(const LockEntry &entry) noexcept
-{
-	LOCKTAG		tag = entry.tag;
-
-	if (is_of_semaphore(tag))
-		tag.locktag_field4 = OBJSUBID_QUEUE;
-	else if (is_of_lease(tag))
-		tag.locktag_field4 = is_of_lease_slot(tag)
-			? OBJSUBID_LEASE_SLOT_QUEUE : OBJSUBID_LEASE_QUEUE;
-	return tag;
-}
-
 /* ---- What is shown of sessions ---- */
 
 /* role@application; role (prepared gid) */
@@ -320,7 +306,7 @@ Activity::find_waits()
 	for (int i = 0; i < entries.count; i++)
 	{
 		if (entries.entries[i].is_waiting())
-			waits[wait_count++] = {&entries.entries[i], whole_lock(entries.entries[i])};
+			waits[wait_count++] = {&entries.entries[i], whole_lock(entries.entries[i].tag)};
 	}
 	/* The first in the queue of a lease may wait for the lease, too: what more block counts. */
 	sort_by_lock(waits, wait_count, [](const LockEntry &entry) {
@@ -382,7 +368,7 @@ ActivityBlocker *
 Activity::find_blocker(const LockEntry &holder)
 {
 	return hash_get_num_entries(blockers) == 0 ? nullptr :
-		blocker_of(whole_lock(holder), holder.pid, HASH_FIND, nullptr);
+		blocker_of(whole_lock(holder.tag), holder.pid, HASH_FIND, nullptr);
 }
 
 /* Mark the blockers that hold a lock, and count the locks of each session that nobody awaits. */
@@ -549,7 +535,7 @@ find_used_leases(const LockEntries &entries)
 			(!is_of_lease(entry.tag) && !is_of_lease_queue(entry.tag)))
 			continue;
 
-		LOCKTAG		whole = whole_lock(entry);
+		LOCKTAG		whole = whole_lock(entry.tag);
 		auto	   *lease = static_cast<UsedLease *>(
 			hash_search(used, &whole, HASH_ENTER, &is_known));
 

@@ -28,16 +28,10 @@ struct GivenNumbers
 	bool		disagree;
 };
 
-static LOCKTAG
-queue_of(const LOCKTAG &tag) noexcept
-{
-	return queue_tag(tag.locktag_field1, decode_tag(tag).key);
-}
-
 static HeldSlots *
 find_held(HTAB *held, const LockEntry &entry, HASHACTION action, bool *is_known = nullptr)
 {
-	decltype(HeldSlots::key) key = {queue_of(entry.tag), entry.leader_number};
+	decltype(HeldSlots::key) key = {whole_lock(entry.tag), entry.leader_number};
 
 	return static_cast<HeldSlots *>(hash_search(held, &key, action, is_known));
 }
@@ -82,7 +76,7 @@ SlotSums::read_numbers()
 		if (!is_of_semaphore(entry.tag))
 			continue;
 
-		LOCKTAG		tag = queue_of(entry.tag);
+		LOCKTAG		tag = whole_lock(entry.tag);
 		int			number = slots_given(entry, holds.find(entry));
 		bool		is_known;
 		auto	   *given = static_cast<GivenNumbers *>(
@@ -104,7 +98,7 @@ SlotSums::read_numbers()
 bool
 SlotSums::disagree(const LOCKTAG &tag)
 {
-	LOCKTAG		queue = queue_of(tag);
+	LOCKTAG		queue = whole_lock(tag);
 
 	if (numbers == nullptr)
 		read_numbers();

@@ -67,13 +67,6 @@ WaitTrees::find_waits()
 	list_sort(waiting, compare_waiting);
 }
 
-/* Any free slot ends such a wait. */
-static bool
-waits_for_slot(const LockEntry &wait) noexcept
-{
-	return wait.is_head || wait.waits_for_lease_slot();
-}
-
 /*
  * Does a session wait for another one, directly or through others, as far as blockers are chosen?
  */
@@ -91,7 +84,7 @@ waits_for(const Session *session, const Session *other) noexcept
  * take or end it renews it, or relies on it: if it is held, the lease is in the way.
  */
 static bool
-keeps_slot(const LockEntry &holder, const LockEntry &waiter, const HeldSlots &leased)
+keeps_slot(const LockEntry &holder, const LockEntry &waiter, const LeasedSlots &leased)
 {
 	return holder.leader_number != waiter.leader_number &&
 		(holder.lockmode == ExclusiveLock ||
@@ -100,7 +93,7 @@ keeps_slot(const LockEntry &holder, const LockEntry &waiter, const HeldSlots &le
 
 /* Request.holders of this waiter.  leased: which slots are held, if it waits for a lease slot. */
 List *
-WaitTrees::find_holders(const LockEntry &waiter, const HeldSlots &leased)
+WaitTrees::find_holders(const LockEntry &waiter, const LeasedSlots &leased)
 {
 	/* A holder, and since when it has the slot. */
 	using Holder = std::pair<TimestampTz, const LockEntry *>;
@@ -139,7 +132,7 @@ WaitTrees::find_request(Session *session)
 {
 	const LockEntry &wait = *session->lock;
 	decltype(Request::key) key = {wait.tag, wait.lockmode, wait.slots, wait.waits_for_lease};
-	HeldSlots	leased = {};
+	LeasedSlots	leased = {};
 	bool		is_known;
 
 	session->request = static_cast<Request *>(
@@ -178,7 +171,7 @@ WaitTrees::choose_blocker(Session *session)
 	foreach(cell, session->request->holders)
 	{
 		const auto *holder = static_cast<LockEntry *>(lfirst(cell));
-		bool		is_better = !waits_for_slot(*session->lock) ||
+		bool		is_better = !session->lock->waits_for_slot() ||
 			!waits_for(session_of(*holder), session);
 
 		if (session_of(*holder) != session &&
@@ -318,7 +311,7 @@ WaitTrees::WaitTrees()
 	for (bool for_slot : {false, true})
 	{
 		each_session(waiting, [&](Session *session) {
-			if (waits_for_slot(*session->lock) != for_slot)
+			if (session->lock->waits_for_slot() != for_slot)
 				return;
 			find_request(session);
 			choose_blocker(session);

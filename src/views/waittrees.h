@@ -114,7 +114,7 @@ private:
 		return &sessions[entry.leader_number];
 	}
 	void		find_waits();
-	List	   *find_holders(const LockEntry &waiter, const HeldSlots &leased);
+	List	   *find_holders(const LockEntry &waiter, const LeasedSlots &leased);
 	void		find_request(Session *session);
 	void		choose_blocker(Session *session);
 	bool		concerns_advisory_locks(const Session *session) const;
